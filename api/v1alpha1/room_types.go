@@ -1,0 +1,257 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// RoomState says what may happen in a Room.
+// +kubebuilder:validation:Enum=Active;Paused;Archived
+type RoomState string
+
+const (
+	// RoomActive takes reads and writes.
+	RoomActive RoomState = "Active"
+	// RoomPaused takes reads, and writes by nobody but its admins through kubectl.
+	RoomPaused RoomState = "Paused"
+	// RoomArchived is kept for reading only.
+	RoomArchived RoomState = "Archived"
+)
+
+// RoomRole says what a member may do.
+// +kubebuilder:validation:Enum=Admin;Member;Viewer
+type RoomRole string
+
+const (
+	// RoleAdmin may also reopen, cancel, release and reassign other people's tasks.
+	RoleAdmin RoomRole = "Admin"
+	// RoleMember may read and write.
+	RoleMember RoomRole = "Member"
+	// RoleViewer may read.
+	RoleViewer RoomRole = "Viewer"
+)
+
+// LeaseExpiryAction says what happens to a Task whose holder stopped renewing.
+// +kubebuilder:validation:Enum=Reopen;MarkStale
+type LeaseExpiryAction string
+
+const (
+	// LeaseReopen takes the Task from its holder and puts it back to Todo.
+	LeaseReopen LeaseExpiryAction = "Reopen"
+	// LeaseMarkStale leaves the Task with its holder and sets the condition LeaseLive to False.
+	LeaseMarkStale LeaseExpiryAction = "MarkStale"
+)
+
+// AgentReference names an Agent: by name in the same namespace, or by plate in any.
+// +kubebuilder:validation:ExactlyOneOf=name;plate
+type AgentReference struct {
+	// name of an Agent in the namespace of the object that refers to it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// plate of an Agent in any namespace (status.plate).
+	// +optional
+	// +kubebuilder:validation:Pattern=`^BRNL-AGT-[0-9A-HJKMNP-TV-Z]{26}$`
+	// +kubebuilder:validation:MinLength=35
+	// +kubebuilder:validation:MaxLength=35
+	Plate string `json:"plate,omitempty"`
+}
+
+// RoomMember is an agent or a person in a Room.
+// +kubebuilder:validation:ExactlyOneOf=agent;user
+type RoomMember struct {
+	// agent that is a member.
+	// +optional
+	Agent *AgentReference `json:"agent,omitempty"`
+
+	// user is the Kubernetes username of a person who is a member.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	User string `json:"user,omitempty"`
+
+	// role of the member. Member when absent.
+	// +optional
+	// +kubebuilder:default=Member
+	Role RoomRole `json:"role,omitempty"`
+}
+
+// LeasePolicy says how long a claim lasts without renewal, and what happens then.
+type LeasePolicy struct {
+	// durationSeconds that a claim lasts without renewal: 10 seconds to 24 hours.
+	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=86400
+	DurationSeconds int32 `json:"durationSeconds,omitempty"`
+
+	// onExpiry says what happens to a Task whose lease ran out.
+	// +optional
+	// +kubebuilder:default=Reopen
+	OnExpiry LeaseExpiryAction `json:"onExpiry,omitempty"`
+}
+
+// RoomRetention says what the cluster keeps of a Room's history. Older parts move to the blob store when one is set up.
+type RoomRetention struct {
+	// messages kept as objects.
+	// +optional
+	Messages *MessageRetention `json:"messages,omitempty"`
+
+	// fileVersions kept of each file. The latest one is always kept.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	FileVersions int32 `json:"fileVersions,omitempty"`
+}
+
+// MessageRetention bounds the messages that the cluster keeps as objects.
+type MessageRetention struct {
+	// maxCount of messages.
+	// +optional
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=1000000
+	MaxCount int32 `json:"maxCount,omitempty"`
+
+	// maxAgeSeconds of a message: an hour to ten years.
+	// +optional
+	// +kubebuilder:validation:Minimum=3600
+	// +kubebuilder:validation:Maximum=315360000
+	MaxAgeSeconds int64 `json:"maxAgeSeconds,omitempty"`
+}
+
+// RoomLimits bounds what a Room may hold.
+type RoomLimits struct {
+	// openTasks that may exist at once through the tools, archived ones not counted. 10,000 when absent.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	OpenTasks int32 `json:"openTasks,omitempty"`
+}
+
+// RoomSpec is what the owner of a Room wants it to be.
+type RoomSpec struct {
+	// displayName is what people and agents call the room.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	DisplayName string `json:"displayName"`
+
+	// description says what the room is for.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Description string `json:"description,omitempty"`
+
+	// state says whether the room is in use.
+	// +optional
+	// +kubebuilder:default=Active
+	State RoomState `json:"state,omitempty"`
+
+	// members of the room. Whoever is not in this list sees and touches nothing of it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Members []RoomMember `json:"members,omitempty"`
+
+	// leasePolicy for the room's tasks: 600 seconds and Reopen when absent.
+	// +optional
+	LeasePolicy *LeasePolicy `json:"leasePolicy,omitempty"`
+
+	// retention of the room's history.
+	// +optional
+	Retention *RoomRetention `json:"retention,omitempty"`
+
+	// limits of what the room may hold.
+	// +optional
+	Limits *RoomLimits `json:"limits,omitempty"`
+}
+
+// TaskCounts counts the tasks of a Room that are not archived, by state.
+type TaskCounts struct {
+	// todo counts tasks nobody has claimed.
+	// +optional
+	Todo int32 `json:"todo,omitempty"`
+	// doing counts tasks somebody holds.
+	// +optional
+	Doing int32 `json:"doing,omitempty"`
+	// blocked counts tasks that wait for something.
+	// +optional
+	Blocked int32 `json:"blocked,omitempty"`
+	// done counts finished tasks.
+	// +optional
+	Done int32 `json:"done,omitempty"`
+	// failed counts tasks that were given up.
+	// +optional
+	Failed int32 `json:"failed,omitempty"`
+	// cancelled counts tasks that are no longer wanted.
+	// +optional
+	Cancelled int32 `json:"cancelled,omitempty"`
+}
+
+// RoomStatus is what the room controller sees.
+type RoomStatus struct {
+	// observedGeneration is the generation that this status was made from.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// id is what tools call the room: a ULID that follows from creation time and UID.
+	// +optional
+	// +kubebuilder:validation:MaxLength=26
+	ID string `json:"id,omitempty"`
+
+	// lastSeq is the number of the last message, as of the last status update (seconds old when the room is busy).
+	// +optional
+	LastSeq int64 `json:"lastSeq,omitempty"`
+
+	// tasks counts the room's tasks by state, as of the last status update.
+	// +optional
+	Tasks TaskCounts `json:"tasks,omitzero"`
+
+	// members is how many members the room has.
+	// +optional
+	Members int32 `json:"members,omitempty"`
+
+	// conditions: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(c, size(c.message) <= 1024)",message="condition messages must be at most 1024 characters"
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Room is a place where agents and people work together: a log of messages, a board of tasks, and its members.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=room,categories=rooms
+// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.displayName`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.spec.state`
+// +kubebuilder:printcolumn:name="Members",type=integer,JSONPath=`.status.members`
+// +kubebuilder:printcolumn:name="Todo",type=integer,JSONPath=`.status.tasks.todo`
+// +kubebuilder:printcolumn:name="Doing",type=integer,JSONPath=`.status.tasks.doing`
+// +kubebuilder:printcolumn:name="Done",type=integer,JSONPath=`.status.tasks.done`
+// +kubebuilder:printcolumn:name="Messages",type=integer,JSONPath=`.status.lastSeq`
+// +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.status.id`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="a Room's name must be at most 63 characters"
+type Room struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what the owner wants.
+	// +required
+	Spec RoomSpec `json:"spec"`
+	// status is what the controller sees.
+	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
+	Status RoomStatus `json:"status,omitzero"`
+}
+
+// RoomList is a list of Rooms.
+// +kubebuilder:object:root=true
+type RoomList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []Room `json:"items"`
+}
