@@ -161,6 +161,11 @@ type TaskSpec struct {
 	// +optional
 	Creator *TaskCreator `json:"creator,omitempty"`
 
+	// assignedBy is who chose the present assignee, the creator when absent. Consent is judged by its owner, so that nobody
+	// uses the trust that another has earned. Stamped by the admission policy and the bridge.
+	// +optional
+	AssignedBy *TaskCreator `json:"assignedBy,omitempty"`
+
 	// decision of the assignee's owner on a proposal, for those who decide with kubectl.
 	// +optional
 	Decision *TaskDecision `json:"decision,omitempty"`
