@@ -944,6 +944,11 @@ func (in *TaskSpec) DeepCopyInto(out *TaskSpec) {
 		*out = new(TaskCreator)
 		**out = **in
 	}
+	if in.AssignedBy != nil {
+		in, out := &in.AssignedBy, &out.AssignedBy
+		*out = new(TaskCreator)
+		**out = **in
+	}
 	if in.Decision != nil {
 		in, out := &in.Decision, &out.Decision
 		*out = new(TaskDecision)

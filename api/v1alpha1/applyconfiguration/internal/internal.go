@@ -667,6 +667,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: archived
       type:
         scalar: boolean
+    - name: assignedBy
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskCreator
     - name: assignee
       type:
         scalar: string

@@ -31,6 +31,9 @@ type TaskSpecApplyConfiguration struct {
 	DependsOn []string `json:"dependsOn,omitempty"`
 	// creator of the task. It cannot be changed.
 	Creator *TaskCreatorApplyConfiguration `json:"creator,omitempty"`
+	// assignedBy is who chose the present assignee, the creator when absent. Consent is judged by its owner, so that nobody
+	// uses the trust that another has earned. Stamped by the admission policy and the bridge.
+	AssignedBy *TaskCreatorApplyConfiguration `json:"assignedBy,omitempty"`
 	// decision of the assignee's owner on a proposal, for those who decide with kubectl.
 	Decision *TaskDecisionApplyConfiguration `json:"decision,omitempty"`
 	// leaseDurationSeconds overrides the room's lease duration: 10 seconds to 24 hours.
@@ -124,6 +127,14 @@ func (b *TaskSpecApplyConfiguration) WithDependsOn(values ...string) *TaskSpecAp
 // If called multiple times, the Creator field is set to the value of the last call.
 func (b *TaskSpecApplyConfiguration) WithCreator(value *TaskCreatorApplyConfiguration) *TaskSpecApplyConfiguration {
 	b.Creator = value
+	return b
+}
+
+// WithAssignedBy sets the AssignedBy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AssignedBy field is set to the value of the last call.
+func (b *TaskSpecApplyConfiguration) WithAssignedBy(value *TaskCreatorApplyConfiguration) *TaskSpecApplyConfiguration {
+	b.AssignedBy = value
 	return b
 }
 

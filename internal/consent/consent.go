@@ -1,0 +1,179 @@
+// Package consent decides whether the owner of a task's assignee agreed to it. Bridge and controller call the same
+// functions: the bridge to answer at once, the controller as the authority.
+package consent
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/problem"
+)
+
+// Proposal is what is to be judged: who asks, whose agent is asked, and what that person has agreed to in the room.
+type Proposal struct {
+	// Proposer is the person for whom the task was assigned: the owner of the assigning agent, or the user.
+	Proposer string
+	// Assignee is the plate of the assigned agent, empty when nobody is assigned.
+	Assignee string
+	// AssigneeOwner is the person the assigned agent works for.
+	AssigneeOwner string
+	// ProposerInRoom is true when the proposer, or an agent of theirs, is a member of the room.
+	ProposerInRoom bool
+	// Consent is the one in force for the room and AssigneeOwner, if any (see InForce).
+	Consent *v1alpha1.Consent
+}
+
+// InForce picks the Consent that counts among those of one owner for one room: the oldest, by name where ages are equal.
+// A second one cannot widen what the first one allows.
+func InForce(consents []*v1alpha1.Consent) *v1alpha1.Consent {
+	var best *v1alpha1.Consent
+	for _, c := range consents {
+		if c.DeletionTimestamp != nil {
+			continue
+		}
+		if best == nil || c.CreationTimestamp.Before(&best.CreationTimestamp) ||
+			(c.CreationTimestamp.Equal(&best.CreationTimestamp) && c.Name < best.Name) {
+			best = c
+		}
+	}
+	return best
+}
+
+// Judge says what a proposal comes to without asking anybody.
+func Judge(p Proposal) v1alpha1.TaskConsent {
+	c := v1alpha1.TaskConsent{Assignee: p.Assignee, State: v1alpha1.ConsentPending}
+	if p.Assignee == "" || (p.Proposer != "" && p.Proposer == p.AssigneeOwner) {
+		c.State = v1alpha1.ConsentAuto
+		return c
+	}
+	if p.Consent == nil {
+		return c
+	}
+	mode := p.Consent.Spec.Mode
+	if accepts(mode, p) {
+		c.State, c.Standing, c.By = v1alpha1.ConsentAccepted, true, string(mode)
+	}
+	return c
+}
+
+func accepts(mode v1alpha1.ConsentMode, p Proposal) bool {
+	switch mode {
+	case v1alpha1.ConsentApproveAll:
+		return true
+	case v1alpha1.ConsentTrustCollaborator:
+		return p.Proposer != "" && slices.Contains(p.Consent.Spec.Collaborators, p.Proposer)
+	case v1alpha1.ConsentTrustRoom:
+		return p.ProposerInRoom
+	default:
+		return false
+	}
+}
+
+// Settle gives the consent that a task should have now: what was decided in person stays, what a Consent decided is judged
+// anew until work starts, and a new assignee is a new proposal. It answers false when nothing changes.
+func Settle(task *v1alpha1.Task, p Proposal, now time.Time) (v1alpha1.TaskConsent, bool) {
+	old := task.Status.Consent
+	judged := Judge(p)
+	judged.At = metav1.NewTime(now)
+	if old == nil || old.Assignee != p.Assignee {
+		return decided(judged, task.Spec.Decision, p), true
+	}
+	if inPerson(old) || task.Status.State == v1alpha1.TaskDoing || terminal(task.Status.State) {
+		return *old, false
+	}
+	next := decided(judged, task.Spec.Decision, p)
+	if next.State == old.State && next.By == old.By && next.Standing == old.Standing {
+		return *old, false
+	}
+	return next, true
+}
+
+// inPerson says whether a person decided, and no Consent and no rule.
+func inPerson(c *v1alpha1.TaskConsent) bool {
+	return c.State == v1alpha1.ConsentRejected || (c.State == v1alpha1.ConsentAccepted && !c.Standing)
+}
+
+func terminal(s v1alpha1.TaskState) bool {
+	return s == v1alpha1.TaskDone || s == v1alpha1.TaskFailed || s == v1alpha1.TaskCancelled
+}
+
+// decided carries out a decision that the assignee's owner gave with kubectl.
+func decided(c v1alpha1.TaskConsent, d *v1alpha1.TaskDecision, p Proposal) v1alpha1.TaskConsent {
+	if c.State != v1alpha1.ConsentPending || d == nil || d.By == "" || d.By != p.AssigneeOwner || d.By == p.Proposer {
+		return c
+	}
+	c.State = v1alpha1.ConsentAccepted
+	if d.Verdict == v1alpha1.VerdictReject {
+		c.State = v1alpha1.ConsentRejected
+	}
+	c.By, c.Reason = d.By, d.Reason
+	return c
+}
+
+// Decider is who wants to decide on a proposal.
+type Decider struct {
+	// Owner is the person, or the person the agent works for.
+	Owner string
+	// Delegated is true for a person, and for an agent that may decide in its owner's name.
+	Delegated bool
+}
+
+// Decide carries out a verdict on a task whose consent is already settled. It answers false with no problem when the same
+// verdict stands already.
+func Decide(
+	task *v1alpha1.Task, p Proposal, d Decider, verdict v1alpha1.Verdict, reason string, now time.Time,
+) (v1alpha1.TaskConsent, bool, *problem.Problem) {
+	if p.Assignee == "" || d.Owner != p.AssigneeOwner {
+		return v1alpha1.TaskConsent{}, false, problem.New(problem.Forbidden,
+			"only the owner of the assigned agent decides on this proposal")
+	}
+	if d.Owner == p.Proposer {
+		return v1alpha1.TaskConsent{}, false, problem.New(problem.Forbidden,
+			"nobody decides on their own proposal")
+	}
+	if !d.Delegated {
+		return v1alpha1.TaskConsent{}, false, problem.New(problem.Forbidden,
+			"this agent may not decide in its owner's name").
+			WithHint("the owner decides in person, or adds Consent to the Agent's spec.delegations")
+	}
+	current, _ := Settle(task, p, now)
+	want := v1alpha1.ConsentAccepted
+	if verdict == v1alpha1.VerdictReject {
+		want = v1alpha1.ConsentRejected
+	}
+	if current.State == want {
+		return current, false, nil
+	}
+	if current.State != v1alpha1.ConsentPending || terminal(task.Status.State) {
+		return current, false, problem.New(problem.Conflict,
+			"the proposal is not pending: its consent is %s and the task is %s", current.State, task.Status.State).
+			WithHint("its creator can assign the task again to propose it anew")
+	}
+	return v1alpha1.TaskConsent{
+		State: want, Assignee: p.Assignee, By: d.Owner, Reason: reason, At: metav1.NewTime(now),
+	}, true, nil
+}
+
+// Required gives the problem of acting on a task that its assignee's owner has not agreed to, and nil when there is none.
+func Required(c v1alpha1.TaskConsent) *problem.Problem {
+	switch c.State {
+	case v1alpha1.ConsentAuto, v1alpha1.ConsentAccepted:
+		return nil
+	case v1alpha1.ConsentRejected:
+		return problem.New(problem.ConsentRequired, "the assignee's owner rejected this task: %s", orNone(c.Reason))
+	default:
+		return problem.New(problem.ConsentRequired,
+			"this task waits for the consent of the assignee's owner: leave it alone until then").
+			WithHint("the owner decides with accept_task or reject_task, or by a Consent for the room")
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "no reason given"
+	}
+	return s
+}

@@ -1,0 +1,215 @@
+// Package inboxes holds the arithmetic of an Inbox: which mentions are pending, which may be given to whom, and what an
+// acknowledgement does. There is one definition of pending, used by every surface: a mention that is not acknowledged.
+package inboxes
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/problem"
+)
+
+// DefaultVisibility is how long a delivered mention is kept from other instances.
+const DefaultVisibility = 90 * time.Second
+
+// Ref is a mention of one agent in a room's log.
+type Ref struct {
+	// Key of the mention.
+	Key v1alpha1.MentionKey
+	// Session that was named, if any.
+	Session string
+}
+
+func less(a, b v1alpha1.MentionKey) bool {
+	return a.Seq < b.Seq || (a.Seq == b.Seq && a.Index < b.Index)
+}
+
+func compare(a, b v1alpha1.MentionKey) int {
+	switch {
+	case less(a, b):
+		return -1
+	case less(b, a):
+		return 1
+	default:
+		return 0
+	}
+}
+
+// from gives the refs beyond a seq. Refs must be in their order.
+func from(refs []Ref, seq int64) []Ref {
+	i, _ := slices.BinarySearchFunc(refs, seq+1, func(r Ref, s int64) int { return compare(r.Key, v1alpha1.MentionKey{Seq: s}) })
+	return refs[i:]
+}
+
+// IsAcked says whether a mention is acknowledged.
+func IsAcked(s *v1alpha1.InboxStatus, k v1alpha1.MentionKey) bool {
+	if k.Seq <= s.AckedThrough {
+		return true
+	}
+	_, found := slices.BinarySearchFunc(s.Acked, k, compare)
+	return found
+}
+
+// Pending counts the mentions that are not acknowledged. Refs are all mentions of the agent, in their order.
+func Pending(s *v1alpha1.InboxStatus, refs []Ref) int {
+	return len(from(refs, s.AckedThrough)) - len(s.Acked)
+}
+
+// Live says whether a session of the agent shows signs of life.
+type Live func(session string) bool
+
+// Request is what a check for mentions asks for.
+type Request struct {
+	// Session that asks.
+	Session string
+	// SinceSeq leaves out what is not beyond it.
+	SinceSeq int64
+	// Limit of the answer.
+	Limit int
+	// Visibility is how long the delivered mentions are kept from other instances.
+	Visibility time.Duration
+}
+
+// Deliver picks the mentions to give to a session: those pending that nobody else is handling, oldest first, a mention
+// that names a live session only to that one. It gives the status to write, nil when the session holds all of them
+// already with most of their time left, and whether there was more than the limit.
+func Deliver(
+	s *v1alpha1.InboxStatus, refs []Ref, live Live, r Request, now time.Time,
+) (given []Ref, next *v1alpha1.InboxStatus, more bool) {
+	held := map[v1alpha1.MentionKey]v1alpha1.Delivery{}
+	for _, d := range s.Deliveries {
+		held[d.MentionKey] = d
+	}
+	fresh := false
+	room := v1alpha1.MaxDeliveries - len(s.Deliveries)
+	for _, ref := range from(refs, max(s.AckedThrough, r.SinceSeq)) {
+		if IsAcked(s, ref.Key) || !deliverable(ref, held, live, r.Session, now) {
+			continue
+		}
+		d, known := held[ref.Key]
+		if len(given) == r.Limit || (!known && room == 0) {
+			more = true
+			break
+		}
+		if !known {
+			room--
+		}
+		fresh = fresh || d.Session != r.Session || d.Until.Sub(now) < r.Visibility/2
+		given = append(given, ref)
+	}
+	if !fresh {
+		return given, nil, more
+	}
+	next = s.DeepCopy()
+	until := metav1.NewMicroTime(now.Add(r.Visibility))
+	for _, ref := range given {
+		next.Deliveries = slices.DeleteFunc(next.Deliveries, func(d v1alpha1.Delivery) bool { return d.MentionKey == ref.Key })
+		next.Deliveries = append(next.Deliveries, v1alpha1.Delivery{MentionKey: ref.Key, Session: r.Session, Until: until})
+		next.DeliveredThrough = max(next.DeliveredThrough, ref.Key.Seq)
+	}
+	return given, next, more
+}
+
+func deliverable(
+	ref Ref, held map[v1alpha1.MentionKey]v1alpha1.Delivery, live Live, session string, now time.Time,
+) bool {
+	d, out := held[ref.Key]
+	if out && d.Session == session {
+		return true
+	}
+	if out && now.Before(d.Until.Time) {
+		return false
+	}
+	return ref.Session == "" || ref.Session == session || !live(ref.Session)
+}
+
+// Ack acknowledges mentions. It gives what was new, what was acknowledged before, and the status to write, nil when nothing
+// is new. A mention that was never delivered is refused, since nobody can have handled it.
+func Ack(s *v1alpha1.InboxStatus, refs []Ref, keys []v1alpha1.MentionKey) (
+	acked, already []v1alpha1.MentionKey, next *v1alpha1.InboxStatus, p *problem.Problem,
+) {
+	for _, k := range keys {
+		if _, found := slices.BinarySearchFunc(refs, k, func(r Ref, k v1alpha1.MentionKey) int { return compare(r.Key, k) }); !found {
+			return nil, nil, nil, problem.Invalid("mention_ids", "holds a mention that is not yours")
+		}
+		if IsAcked(s, k) || slices.Contains(acked, k) {
+			already = append(already, k)
+			continue
+		}
+		if !wasDelivered(s, k) {
+			return nil, nil, nil, problem.Invalid("mention_ids",
+				"holds a mention that was not delivered yet: call check_mentions first")
+		}
+		acked = append(acked, k)
+	}
+	if len(acked) == 0 {
+		return nil, already, nil, nil
+	}
+	next, p = apply(s, refs, acked)
+	return acked, already, next, p
+}
+
+// AckThrough acknowledges every mention up to a seq and takes the messages up to it as read.
+func AckThrough(s *v1alpha1.InboxStatus, refs []Ref, seq int64) (
+	acked []v1alpha1.MentionKey, next *v1alpha1.InboxStatus, p *problem.Problem,
+) {
+	for _, ref := range from(refs, s.AckedThrough) {
+		if ref.Key.Seq > seq {
+			break
+		}
+		if IsAcked(s, ref.Key) {
+			continue
+		}
+		if !wasDelivered(s, ref.Key) {
+			return nil, nil, problem.Invalid("last_mention_seq",
+				"reaches beyond what was delivered: a mention at seq %d was not delivered yet, call check_mentions first",
+				ref.Key.Seq)
+		}
+		acked = append(acked, ref.Key)
+	}
+	if len(acked) == 0 && seq <= s.LastReadSeq {
+		return nil, nil, nil
+	}
+	next, p = apply(s, refs, acked)
+	if p == nil {
+		next.LastReadSeq = max(next.LastReadSeq, seq)
+	}
+	return acked, next, p
+}
+
+func wasDelivered(s *v1alpha1.InboxStatus, k v1alpha1.MentionKey) bool {
+	return slices.ContainsFunc(s.Deliveries, func(d v1alpha1.Delivery) bool { return d.MentionKey == k })
+}
+
+// apply moves mentions to acknowledged and lets ackedThrough catch up to just before the oldest pending one.
+func apply(s *v1alpha1.InboxStatus, refs []Ref, acked []v1alpha1.MentionKey) (*v1alpha1.InboxStatus, *problem.Problem) {
+	next := s.DeepCopy()
+	next.Deliveries = slices.DeleteFunc(next.Deliveries, func(d v1alpha1.Delivery) bool {
+		return slices.Contains(acked, d.MentionKey)
+	})
+	next.Acked = append(next.Acked, acked...)
+	slices.SortFunc(next.Acked, compare)
+	open := from(refs, s.AckedThrough)
+	i := 0
+	for i < len(open) && IsAcked(next, open[i].Key) {
+		i++
+	}
+	switch {
+	case i == len(open) && i > 0:
+		next.AckedThrough = open[i-1].Key.Seq
+	case i < len(open):
+		next.AckedThrough = max(s.AckedThrough, open[i].Key.Seq-1)
+	}
+	next.Acked = slices.DeleteFunc(next.Acked, func(k v1alpha1.MentionKey) bool { return k.Seq <= next.AckedThrough })
+	if len(next.Acked) > v1alpha1.MaxSparseAcks {
+		return nil, problem.New(problem.Conflict,
+			"too many mentions are acknowledged beyond an older one at seq %d: acknowledge that one first", open[i].Key.Seq)
+	}
+	for _, k := range acked {
+		next.LastReadSeq = max(next.LastReadSeq, k.Seq)
+	}
+	return next, nil
+}
