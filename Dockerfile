@@ -8,7 +8,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} GOFLAGS=-buildvcs=false go build -trimpath \
-    -ldflags "-s -w -X github.com/agentrooms/agentrooms/internal/version.Version=${VERSION}" \
+    -ldflags "-s -w -X main.version=${VERSION}" \
     -o /out/rooms ./cmd/rooms
 
 FROM scratch

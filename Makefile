@@ -11,9 +11,8 @@ ifneq (,$(shell git rev-parse --verify --quiet HEAD 2>&1 >/dev/null || echo none
 export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
 endif
 
-MODULE  := github.com/agentrooms/agentrooms
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X $(MODULE)/internal/version.Version=$(VERSION)
+LDFLAGS := -s -w -X main.version=$(VERSION)
 
 IMG            ?= agentrooms/rooms:$(VERSION)
 CONTAINER_TOOL ?= docker
@@ -154,7 +153,9 @@ generate-module: ## Copy the control plane's go.mod and go.sum to where the bina
 .PHONY: generate-docs
 generate-docs: $(CRD_REF_DOCS) ## Regenerate the API reference, docs/reference/api.md.
 	@mkdir -p docs/reference
-	$(CRD_REF_DOCS) --log-level=WARN --source-path=api --config=hack/crd-ref-docs.yaml --renderer=markdown --output-path=docs/reference/api.md
+	$(CRD_REF_DOCS) --log-level=WARN --source-path=api --config=hack/crd-ref-docs.yaml --renderer=markdown --output-path=docs/reference/.api.md
+	sed -e 's/Required: \\{\\} <br \/>/Required <br \/>/' -e 's/Optional: \\{\\} <br \/>//' -e 's/ <br \/> *|$$/ |/' -e 's/ *$$//' docs/reference/.api.md | cat -s > docs/reference/api.md
+	@rm -f docs/reference/.api.md
 
 .PHONY: build-installer
 build-installer: $(KUSTOMIZE) ## Write dist/install.yaml: everything a cluster needs in one file.
