@@ -176,10 +176,28 @@ func short(parts ...string) string {
 	return nameSafe.EncodeToString(digest(parts)[:10])
 }
 
-// BatchName gives the name of a room's n-th MessageBatch. It holds part of the room's UID, so that a room made anew under
-// an old name starts an empty log.
+// Chain gives what the names of a room's MessageBatches begin with. It holds part of the room's UID, so that a room made
+// anew under an old name starts an empty log.
+func Chain(room string, roomUID types.UID) string {
+	return room + "-" + short(string(roomUID))[:6]
+}
+
+// BatchName gives the name of a room's n-th MessageBatch.
 func BatchName(room string, roomUID types.UID, number int64) string {
-	return fmt.Sprintf("%s-%s-b%010d", room, short(string(roomUID))[:6], number)
+	return fmt.Sprintf("%s-b%010d", Chain(room, roomUID), number)
+}
+
+// ParseBatchName gives the chain and the number in the name of a MessageBatch, and false for another name.
+func ParseBatchName(name string) (chain string, number int64, ok bool) {
+	i := strings.LastIndex(name, "-b")
+	if i < 0 {
+		return "", 0, false
+	}
+	n, err := strconv.ParseInt(name[i+2:], 10, 64)
+	if err != nil || n < 1 || fmt.Sprintf("%010d", n) != name[i+2:] {
+		return "", 0, false
+	}
+	return name[:i], n, true
 }
 
 // InboxName gives the name of an agent's Inbox in a room.

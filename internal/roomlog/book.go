@@ -1,0 +1,285 @@
+package roomlog
+
+import (
+	"sort"
+	"sync"
+
+
+	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/ids"
+	"github.com/agentrooms/agentrooms/internal/inboxes"
+)
+
+// Key names a room's log: the namespace and the chain (ids.Chain).
+type Key struct {
+	Namespace, Chain string
+}
+
+// KeyOf gives the key of a room's log.
+func KeyOf(room *v1alpha1.Room) Key {
+	return Key{Namespace: room.Namespace, Chain: ids.Chain(room.Name, room.UID)}
+}
+
+// Book holds the logs that a process has seen. It is safe for concurrent use. The zero value is not ready: use NewBook.
+type Book struct {
+	mu       sync.Mutex
+	logs     map[Key]*Log
+	onAppend func(Key, *v1alpha1.MessageBatch)
+}
+
+// NewBook makes an empty Book. onAppend, which may be nil, is called for each batch that is appended to a log, in order
+// within a log; it must not block and must not call the Book.
+func NewBook(onAppend func(Key, *v1alpha1.MessageBatch)) *Book {
+	if onAppend == nil {
+		onAppend = func(Key, *v1alpha1.MessageBatch) {}
+	}
+	return &Book{logs: map[Key]*Log{}, onAppend: onAppend}
+}
+
+// Log gives a room's log, an empty one when nothing was seen of it.
+func (b *Book) Log(k Key) *Log {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l, ok := b.logs[k]
+	if !ok {
+		l = newLog()
+		b.logs[k] = l
+	}
+	return l
+}
+
+// Apply takes in a batch. It may come in any order and any number of times. One whose name is no batch name is ignored.
+func (b *Book) Apply(batch *v1alpha1.MessageBatch) {
+	chain, number, ok := ids.ParseBatchName(batch.Name)
+	if !ok || number != batch.Spec.Number {
+		return
+	}
+	k := Key{Namespace: batch.Namespace, Chain: chain}
+	b.Log(k).apply(batch, func(appended *v1alpha1.MessageBatch) { b.onAppend(k, appended) })
+}
+
+// Settle says that everything that existed when the watch began has been applied, so that each log may begin with the
+// oldest batch that is still there.
+func (b *Book) Settle() {
+	b.mu.Lock()
+	logs := make(map[Key]*Log, len(b.logs))
+	for k, l := range b.logs {
+		logs[k] = l
+	}
+	b.mu.Unlock()
+	for k, l := range logs {
+		l.settle(func(appended *v1alpha1.MessageBatch) { b.onAppend(k, appended) })
+	}
+}
+
+// Forget drops a batch that was deleted. Batches go oldest first; one from the middle is kept until those before it go.
+func (b *Book) Forget(batch *v1alpha1.MessageBatch) {
+	chain, number, ok := ids.ParseBatchName(batch.Name)
+	if !ok {
+		return
+	}
+	k := Key{Namespace: batch.Namespace, Chain: chain}
+	b.Log(k).forget(number)
+}
+
+// Drop forgets the whole log of a room that is gone.
+func (b *Book) Drop(k Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.logs, k)
+}
+
+// Entry is a message in its place.
+type Entry struct {
+	// Seq of the message.
+	Seq int64
+	// Message itself. It must not be changed.
+	Message *v1alpha1.Message
+}
+
+// receipt is what the log knows of a message sent under a key.
+type receipt struct {
+	seq     int64
+	payload string
+}
+
+// Log is the log of one room, as far as the process has seen it.
+type Log struct {
+	mu      sync.RWMutex
+	first   int64
+	batches []*v1alpha1.MessageBatch
+	starts  []int64
+	next    int64
+	early   map[int64]*v1alpha1.MessageBatch
+	gone    map[int64]bool
+	keys    map[string]receipt
+	refs    map[string][]inboxes.Ref
+}
+
+func newLog() *Log {
+	return &Log{
+		next: 1, first: 1, early: map[int64]*v1alpha1.MessageBatch{}, gone: map[int64]bool{},
+		keys: map[string]receipt{}, refs: map[string][]inboxes.Ref{},
+	}
+}
+
+// apply takes in a batch and everything that waited for it.
+func (l *Log) apply(batch *v1alpha1.MessageBatch, appended func(*v1alpha1.MessageBatch)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := batch.Spec.Number
+	if n < l.first+int64(len(l.batches)) {
+		return
+	}
+	l.early[n] = batch
+	l.drain(appended)
+}
+
+func (l *Log) drain(appended func(*v1alpha1.MessageBatch)) {
+	for {
+		n := l.first + int64(len(l.batches))
+		batch, ok := l.early[n]
+		if !ok {
+			return
+		}
+		delete(l.early, n)
+		l.append(batch)
+		appended(batch)
+	}
+}
+
+// append counts the seqs itself: the chain says what they are, and a batch that lies about it changes nothing.
+func (l *Log) append(batch *v1alpha1.MessageBatch) {
+	start := l.next
+	l.batches, l.starts = append(l.batches, batch), append(l.starts, start)
+	for i := range batch.Spec.Messages {
+		m, seq := &batch.Spec.Messages[i], start+int64(i)
+		if m.Key != "" {
+			if _, known := l.keys[m.Key]; !known {
+				l.keys[m.Key] = receipt{seq: seq, payload: m.Payload}
+			}
+		}
+		for j, mention := range m.Mentions {
+			l.refs[mention.Plate] = append(l.refs[mention.Plate], inboxes.Ref{
+				Key: v1alpha1.MentionKey{Seq: seq, Index: int32(j)}, Session: mention.Session, //nolint:gosec // at most 49
+			})
+		}
+	}
+	l.next = start + int64(len(batch.Spec.Messages))
+}
+
+func (l *Log) settle(appended func(*v1alpha1.MessageBatch)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.batches) > 0 || len(l.early) == 0 {
+		return
+	}
+	lowest := int64(0)
+	for n := range l.early {
+		if lowest == 0 || n < lowest {
+			lowest = n
+		}
+	}
+	l.first, l.next = lowest, l.early[lowest].Spec.FirstSeq
+	l.drain(appended)
+}
+
+func (l *Log) forget(number int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.early, number)
+	if number < l.first || number >= l.first+int64(len(l.batches)) {
+		return
+	}
+	l.gone[number] = true
+	for len(l.batches) > 0 && l.gone[l.first] {
+		delete(l.gone, l.first)
+		l.dropFirst()
+	}
+}
+
+func (l *Log) dropFirst() {
+	batch, end := l.batches[0], l.next
+	if len(l.starts) > 1 {
+		end = l.starts[1]
+	}
+	for i := range batch.Spec.Messages {
+		m := &batch.Spec.Messages[i]
+		delete(l.keys, m.Key)
+		for _, mention := range m.Mentions {
+			refs := l.refs[mention.Plate]
+			cut := sort.Search(len(refs), func(i int) bool { return refs[i].Key.Seq >= end })
+			if l.refs[mention.Plate] = refs[cut:]; cut == len(refs) {
+				delete(l.refs, mention.Plate)
+			}
+		}
+	}
+	l.batches, l.starts, l.first = l.batches[1:], l.starts[1:], l.first+1
+}
+
+// LastSeq gives the seq of the last message, 0 when there is none.
+func (l *Log) LastSeq() int64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.next - 1
+}
+
+// tail gives the number of the next batch and the seq of the next message.
+func (l *Log) tail() (number, seq int64) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.first + int64(len(l.batches)), l.next
+}
+
+// lookup gives what was sent under a key.
+func (l *Log) lookup(key string) (receipt, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	r, ok := l.keys[key]
+	return r, ok
+}
+
+// At gives the message with a seq.
+func (l *Log) At(seq int64) (Entry, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.at(seq)
+}
+
+func (l *Log) at(seq int64) (Entry, bool) {
+	i := sort.Search(len(l.starts), func(i int) bool { return l.starts[i] > seq }) - 1
+	if i < 0 || seq >= l.next {
+		return Entry{}, false
+	}
+	return Entry{Seq: seq, Message: &l.batches[i].Spec.Messages[seq-l.starts[i]]}, true
+}
+
+// Before gives up to limit messages before a seq, oldest first; before <= 0 stands for the end of the log.
+func (l *Log) Before(before int64, limit int) []Entry {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	end := l.next
+	if before > 0 && before < end {
+		end = before
+	}
+	begin := l.next
+	if len(l.starts) > 0 {
+		begin = l.starts[0]
+	}
+	start := max(begin, end-int64(limit))
+	entries := make([]Entry, 0, max(0, end-start))
+	for seq := start; seq < end; seq++ {
+		e, _ := l.at(seq)
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// Refs gives all mentions of an agent, in their order. The slice must not be changed.
+func (l *Log) Refs(plate string) []inboxes.Ref {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	refs := l.refs[plate]
+	return refs[:len(refs):len(refs)]
+}
+
