@@ -1,0 +1,188 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/handles"
+	"github.com/agentrooms/agentrooms/internal/ids"
+)
+
+// Member is an agent of a room.
+type Member struct {
+	// Agent as it stands. It must not be changed.
+	Agent *v1alpha1.Agent
+	// Plate of the agent.
+	Plate string
+	// Role in the room.
+	Role v1alpha1.RoomRole
+}
+
+// Alias of the member.
+func (m Member) Alias() string { return handles.Alias(m.Agent.Spec.DisplayName, m.Agent.Spec.Owner) }
+
+// Members is who belongs to a room. It must not be changed.
+type Members struct {
+	// Agents by plate.
+	Agents map[string]Member
+	// Sorted are the agents in the order of their aliases.
+	Sorted []Member
+	// Users by username.
+	Users map[string]v1alpha1.RoomRole
+	// Owners are the people who are in the room themselves or through an agent.
+	Owners map[string]bool
+	// Handles are the agents as handles are matched against.
+	Handles []handles.Agent
+}
+
+// membership is who belongs where, made anew when a room's or an agent's spec changes.
+type membership struct {
+	version   int64
+	byPlate   map[string]*v1alpha1.Agent
+	bySubject map[string][]*v1alpha1.Agent
+	byRoom    map[types.NamespacedName]*Members
+	roomsOf   map[string][]*v1alpha1.Room
+}
+
+// dropMembership says that the membership must be made anew. It takes no lock, as it is called under others.
+func (v *View) dropMembership() { v.membersVersion.Add(1) }
+
+// membership gives who belongs where, as of the last change that was seen before the call.
+func (v *View) membership() *membership {
+	if m := v.members.Load(); m != nil && m.version == v.membersVersion.Load() {
+		return m
+	}
+	v.membersMu.Lock()
+	defer v.membersMu.Unlock()
+	version := v.membersVersion.Load()
+	if m := v.members.Load(); m != nil && m.version == version {
+		return m
+	}
+	m := v.buildMembership()
+	m.version = version
+	v.members.Store(m)
+	return m
+}
+
+func (v *View) buildMembership() *membership {
+	m := &membership{
+		byPlate: map[string]*v1alpha1.Agent{}, bySubject: map[string][]*v1alpha1.Agent{},
+		byRoom: map[types.NamespacedName]*Members{}, roomsOf: map[string][]*v1alpha1.Room{},
+	}
+	agents := v.agents.all()
+	slices.SortFunc(agents, func(a, b *v1alpha1.Agent) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+	})
+	byName := map[types.NamespacedName]*v1alpha1.Agent{}
+	for _, a := range agents {
+		byName[keyOf(a)] = a
+		if plate := ids.Plate(a); m.byPlate[plate] == nil {
+			m.byPlate[plate] = a
+		}
+		for _, s := range a.Spec.Subjects {
+			user := Username(a.Namespace, s)
+			if !slices.Contains(m.bySubject[user], a) {
+				m.bySubject[user] = append(m.bySubject[user], a)
+			}
+		}
+	}
+	for _, room := range v.rooms.all() {
+		members := m.membersOf(room, byName)
+		m.byRoom[keyOf(room)] = members
+		for plate := range members.Agents {
+			m.roomsOf[plate] = append(m.roomsOf[plate], room)
+		}
+	}
+	for _, rooms := range m.roomsOf {
+		slices.SortFunc(rooms, func(a, b *v1alpha1.Room) int { return cmp.Compare(ids.ID(a), ids.ID(b)) })
+	}
+	return m
+}
+
+func (m *membership) membersOf(room *v1alpha1.Room, byName map[types.NamespacedName]*v1alpha1.Agent) *Members {
+	out := &Members{
+		Agents: map[string]Member{}, Users: map[string]v1alpha1.RoomRole{}, Owners: map[string]bool{},
+	}
+	for _, member := range room.Spec.Members {
+		role := member.Role
+		if role == "" {
+			role = v1alpha1.RoleMember
+		}
+		if member.Agent == nil {
+			out.Users[member.User] = role
+			out.Owners[member.User] = true
+			continue
+		}
+		agent := m.byPlate[member.Agent.Plate]
+		if member.Agent.Name != "" {
+			agent = byName[types.NamespacedName{Namespace: room.Namespace, Name: member.Agent.Name}]
+		}
+		if agent == nil {
+			continue
+		}
+		plate := ids.Plate(agent)
+		if _, twice := out.Agents[plate]; twice {
+			continue
+		}
+		out.Agents[plate] = Member{Agent: agent, Plate: plate, Role: role}
+		out.Owners[agent.Spec.Owner] = true
+	}
+	for _, member := range out.Agents {
+		out.Sorted = append(out.Sorted, member)
+	}
+	slices.SortFunc(out.Sorted, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Alias(), b.Alias()), cmp.Compare(a.Plate, b.Plate))
+	})
+	for _, member := range out.Sorted {
+		out.Handles = append(out.Handles, handles.Agent{
+			Plate: member.Plate, Name: member.Agent.Spec.DisplayName, Owner: member.Agent.Spec.Owner,
+		})
+	}
+	return out
+}
+
+// Username gives the Kubernetes username of an Agent's subject.
+func Username(namespace string, s v1alpha1.Subject) string {
+	if s.Kind == v1alpha1.SubjectUser {
+		return s.Name
+	}
+	if s.Namespace != "" {
+		namespace = s.Namespace
+	}
+	return "system:serviceaccount:" + namespace + ":" + s.Name
+}
+
+// AgentsOf gives the agents that list a username among their subjects.
+func (v *View) AgentsOf(username string) []*v1alpha1.Agent { return v.membership().bySubject[username] }
+
+// AgentByPlate finds an agent by its plate.
+func (v *View) AgentByPlate(plate string) (*v1alpha1.Agent, bool) {
+	a, ok := v.membership().byPlate[plate]
+	return a, ok
+}
+
+// Agent finds an agent by namespace and name.
+func (v *View) Agent(namespace, name string) (*v1alpha1.Agent, bool) { return v.agents.get(namespace, name) }
+
+// Members gives who belongs to a room.
+func (v *View) Members(room *v1alpha1.Room) *Members {
+	if m, ok := v.membership().byRoom[keyOf(room)]; ok {
+		return m
+	}
+	return &Members{}
+}
+
+// RoomsOf gives the rooms that an agent is a member of, by id.
+func (v *View) RoomsOf(plate string) []*v1alpha1.Room {
+	rooms := v.membership().roomsOf[plate]
+	fresh := make([]*v1alpha1.Room, 0, len(rooms))
+	for _, r := range rooms {
+		if room, ok := v.rooms.get(r.Namespace, r.Name); ok {
+			fresh = append(fresh, room)
+		}
+	}
+	return fresh
+}
