@@ -171,8 +171,14 @@ vet: ## Run go vet.
 	go vet ./...
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) $(KUBE_API_LINTER) ## Run golangci-lint, and kube-api-linter on the API.
+lint: lint-go lint-api ## Run golangci-lint, and kube-api-linter on the API.
+
+.PHONY: lint-go
+lint-go: $(GOLANGCI_LINT)
 	$(GOLANGCI_LINT) run ./...
+
+.PHONY: lint-api
+lint-api: $(KUBE_API_LINTER)
 	$(KUBE_API_LINTER) run --config .golangci-kal.yml ./api/...
 
 .PHONY: lint-fix
