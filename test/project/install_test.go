@@ -1,6 +1,7 @@
 package project
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,10 +30,12 @@ func TestClusterTakesTheInstaller(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, plane.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	installer := readFile(t, "dist/install.yaml")
 	// Twice: what is installed can be installed over.
 	for range 2 {
 		apply := exec.CommandContext(t.Context(), "kubectl", "--kubeconfig", kubeconfig,
-			"apply", "--server-side", "--validate=strict", "-f", "../../dist/install.yaml")
+			"apply", "--server-side", "--validate=strict", "-f", "-")
+		apply.Stdin = bytes.NewReader(installer)
 		out, err := apply.CombinedOutput()
 		if err != nil || strings.Contains(string(out), "Warning") {
 			t.Fatalf("kubectl apply: %v\n%s", err, out)
