@@ -4,7 +4,6 @@ import (
 	"sort"
 	"sync"
 
-
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/inboxes"
@@ -283,3 +282,8 @@ func (l *Log) Refs(plate string) []inboxes.Ref {
 	return refs[:len(refs):len(refs)]
 }
 
+// Sent gives the seq and the payload digest of what was sent under a key.
+func (l *Log) Sent(key string) (seq int64, payload string, ok bool) {
+	r, ok := l.lookup(key)
+	return r.seq, r.payload, ok
+}

@@ -165,7 +165,9 @@ func (v *View) AgentByPlate(plate string) (*v1alpha1.Agent, bool) {
 }
 
 // Agent finds an agent by namespace and name.
-func (v *View) Agent(namespace, name string) (*v1alpha1.Agent, bool) { return v.agents.get(namespace, name) }
+func (v *View) Agent(namespace, name string) (*v1alpha1.Agent, bool) {
+	return v.agents.get(namespace, name)
+}
 
 // Members gives who belongs to a room.
 func (v *View) Members(room *v1alpha1.Room) *Members {

@@ -33,7 +33,11 @@ func NewSource(view *View, config *rest.Config, scheme *runtime.Scheme) (*Source
 	if err != nil {
 		return nil, fmt.Errorf("making the cache: %w", err)
 	}
-	clientset, err := kubernetes.NewForConfig(config)
+	// Custom resources come as JSON only, Leases are cheaper as protobuf.
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	clientset, err := kubernetes.NewForConfig(protobuf)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for leases: %w", err)
 	}
@@ -100,4 +104,3 @@ func (s *Source) follow(informer handled) error {
 // RecentID is how young the id of something unknown must be for a tool to wait for it: an object that another replica made
 // a moment ago may be on its way. Older ones that are unknown do not exist.
 const RecentID = 10 * time.Second
-

@@ -275,7 +275,9 @@ func (v *View) RoomByID(id string) (*v1alpha1.Room, bool) {
 }
 
 // Room finds a room by namespace and name.
-func (v *View) Room(namespace, name string) (*v1alpha1.Room, bool) { return v.rooms.get(namespace, name) }
+func (v *View) Room(namespace, name string) (*v1alpha1.Room, bool) {
+	return v.rooms.get(namespace, name)
+}
 
 // TaskByID finds a task by its id.
 func (v *View) TaskByID(id string) (*v1alpha1.Task, bool) {
@@ -289,7 +291,9 @@ func (v *View) TaskByID(id string) (*v1alpha1.Task, bool) {
 }
 
 // Task finds a task by namespace and name.
-func (v *View) Task(namespace, name string) (*v1alpha1.Task, bool) { return v.tasks.get(namespace, name) }
+func (v *View) Task(namespace, name string) (*v1alpha1.Task, bool) {
+	return v.tasks.get(namespace, name)
+}
 
 // Tasks gives the tasks of a room in no order.
 func (v *View) Tasks(room *v1alpha1.Room) []*v1alpha1.Task {
@@ -361,4 +365,11 @@ func (v *View) Sizes() map[string]int {
 		"rooms": v.rooms.len(), "agents": v.agents.len(), "tasks": v.tasks.len(), "consents": v.consents.len(),
 		"inboxes": v.inboxes.len(), "leases": v.leases.len(),
 	}
+}
+
+// TaskCount counts the tasks of a room, archived ones too.
+func (v *View) TaskCount(room *v1alpha1.Room) int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return len(v.boards[keyOf(room)])
 }

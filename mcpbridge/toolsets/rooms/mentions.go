@@ -1,0 +1,399 @@
+package rooms
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/handles"
+	"github.com/agentrooms/agentrooms/internal/ids"
+	"github.com/agentrooms/agentrooms/internal/inboxes"
+	"github.com/agentrooms/agentrooms/internal/problem"
+	"github.com/agentrooms/agentrooms/internal/roomlog"
+	"github.com/agentrooms/agentrooms/internal/tasks"
+	"github.com/agentrooms/agentrooms/mcpbridge/toolset"
+	"github.com/agentrooms/agentrooms/mcpbridge/view"
+)
+
+const (
+	// defaultMentions is how many mentions a check gives when no limit is given.
+	defaultMentions = 20
+	// excerptCharacters of a message that a mention shows.
+	excerptCharacters = 280
+)
+
+func (t *Toolset) checkMentions(ctx context.Context, c *toolset.Caller, args toolset.Args) (any, error) {
+	scope, err := t.mentionScope(ctx, c, args)
+	if err != nil {
+		return nil, err
+	}
+	return t.deliver(ctx, c, scope, args)
+}
+
+// mentionScope gives the rooms that a check looks into: those named, or all.
+func (t *Toolset) mentionScope(ctx context.Context, c *toolset.Caller, args toolset.Args) ([]*access, error) {
+	names := args.Strings("rooms")
+	if one := args.String("room"); one != "" && !slices.Contains(names, one) {
+		names = append(slices.Clone(names), one)
+	}
+	var scope []*access
+	for _, id := range names {
+		a, err := t.room(ctx, c, id)
+		if err != nil {
+			return nil, err
+		}
+		scope = append(scope, a)
+	}
+	if len(names) > 0 {
+		return scope, nil
+	}
+	for _, room := range t.view.RoomsOf(c.Plate) {
+		if a, ok := t.member(c, room); ok {
+			scope = append(scope, a)
+		}
+	}
+	return scope, nil
+}
+
+// deliver gives the caller's instance what it may handle, room by room.
+func (t *Toolset) deliver(ctx context.Context, c *toolset.Caller, scope []*access, args toolset.Args) (MentionList, error) {
+	out := MentionList{Mentions: []MentionInfo{}}
+	limit := int(args.Int("limit", defaultMentions))
+	for _, a := range scope {
+		if len(out.Mentions) >= limit {
+			out.More = out.More || t.pendingIn(a.room, c.Plate) > 0
+			continue
+		}
+		request := inboxes.Request{
+			Session: c.Session, SinceSeq: args.Int("since_seq", 0), Limit: limit - len(out.Mentions), Visibility: t.visibility,
+		}
+		given, more, err := t.deliverRoom(ctx, a, request)
+		if err != nil {
+			return out, err
+		}
+		out.More = out.More || more
+		trust := t.trust(a)
+		for _, ref := range given {
+			if e, ok := t.view.Log(a.room).At(ref.Key.Seq); ok {
+				out.Mentions = append(out.Mentions, t.mentionInfo(a, e, ref, trust))
+			}
+		}
+	}
+	return out, nil
+}
+
+func (t *Toolset) deliverRoom(ctx context.Context, a *access, r inboxes.Request) ([]inboxes.Ref, bool, error) {
+	plate := a.caller.Plate
+	live := func(session string) bool { return t.view.Live(plate, session) }
+	var given []inboxes.Ref
+	var more bool
+	err := t.changeInbox(ctx, a, func(s *v1alpha1.InboxStatus, refs []inboxes.Ref) (*v1alpha1.InboxStatus, error) {
+		var next *v1alpha1.InboxStatus
+		given, next, more = inboxes.Deliver(s, refs, live, r, t.clock.Now())
+		return next, nil
+	})
+	return given, more, err
+}
+
+func (t *Toolset) mentionInfo(
+	a *access, e roomlog.Entry, ref inboxes.Ref, trust func(v1alpha1.MessageSender) string,
+) MentionInfo {
+	id := ids.MessageID(a.id, e.Message.At.Time, e.Seq)
+	info := MentionInfo{
+		MentionID: ids.MentionID(id, ref.Key.Index), Room: a.id, MessageID: id, Seq: e.Seq, From: t.from(e.Message.Sender),
+		TrustLevel: trust(e.Message.Sender), Excerpt: tasks.Truncate(e.Message.Body, excerptCharacters),
+	}
+	if name := e.Message.Mentions[ref.Key.Index].TaskRef; name != "" {
+		if task, ok := t.view.Task(a.room.Namespace, name); ok {
+			info.TaskID = ids.ID(task)
+		}
+	}
+	return info
+}
+
+// from names a sender the way others can mention it.
+func (t *Toolset) from(s v1alpha1.MessageSender) string {
+	if agent, ok := t.view.AgentByPlate(s.ID); ok && s.Type == v1alpha1.SenderAgent {
+		return aliasOf(agent)
+	}
+	if s.Type == v1alpha1.SenderAgent {
+		return handles.Alias(s.Name, "?")
+	}
+	return s.ID
+}
+
+// waitForMentions checks, and waits for something to come when there is nothing.
+func (t *Toolset) waitForMentions(ctx context.Context, c *toolset.Caller, args toolset.Args) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(args.Int("timeout_seconds", 30))*time.Second)
+	defer cancel()
+	t.Touch(c, true)
+	changed := t.view.Hub.Listen(ctx, view.InboxTopic(c.Plate), view.MembersTopic)
+	for {
+		scope, err := t.mentionScope(ctx, c, args)
+		if err != nil {
+			return nil, err
+		}
+		list, err := t.deliver(ctx, c, scope, args)
+		if len(list.Mentions) > 0 || (err != nil && ctx.Err() == nil) {
+			return list, err
+		}
+		timer := t.clock.NewTimer(t.nextOffer(scope))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return MentionList{Mentions: []MentionInfo{}}, nil
+		case <-changed:
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// nextOffer is how long it takes until a mention that another instance was given may be offered again.
+func (t *Toolset) nextOffer(scope []*access) time.Duration {
+	next := time.Hour
+	for _, a := range scope {
+		if box, ok := t.view.Inbox(a.room, a.caller.Plate); ok {
+			for _, d := range box.Status.Deliveries {
+				if d.Session != a.caller.Session {
+					next = min(next, max(d.Until.Sub(t.clock.Now()), time.Second))
+				}
+			}
+		}
+	}
+	return next
+}
+
+func (t *Toolset) ackMentions(ctx context.Context, c *toolset.Caller, args toolset.Args) (any, error) {
+	byID, through := args.Strings("mention_ids"), args.Has("last_mention_seq")
+	switch {
+	case len(byID) > 0 && !through:
+		return t.ack(ctx, c, byID)
+	case len(byID) > 0:
+		return nil, problem.Invalid("last_mention_seq", "may not be given together with mention_ids")
+	case !through:
+		return nil, problem.Invalid("mention_ids", "must be given, or room together with last_mention_seq")
+	case !args.Has("room"):
+		return nil, problem.Invalid("room", "must be given with last_mention_seq")
+	}
+	a, err := t.room(ctx, c, args.String("room"))
+	if err != nil {
+		return nil, err
+	}
+	return t.ackThrough(ctx, a, args.Int("last_mention_seq", 0))
+}
+
+func (t *Toolset) ackThrough(ctx context.Context, a *access, seq int64) (any, error) {
+	if last := t.view.Log(a.room).LastSeq(); seq > last {
+		return nil, problem.Invalid("last_mention_seq", "lies beyond the room's last message, %d", last)
+	}
+	out := Acks{Acked: []string{}, AlreadyAcked: []string{}}
+	var acked []v1alpha1.MentionKey
+	err := t.changeInbox(ctx, a, func(s *v1alpha1.InboxStatus, refs []inboxes.Ref) (*v1alpha1.InboxStatus, error) {
+		var next *v1alpha1.InboxStatus
+		var p *problem.Problem
+		if acked, next, p = inboxes.AckThrough(s, refs, seq); p != nil {
+			return nil, p
+		}
+		return next, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range acked {
+		out.Acked = append(out.Acked, t.mentionID(a, k))
+	}
+	out.Pending = t.Pending(a.caller.Plate)
+	return out, nil
+}
+
+func (t *Toolset) mentionID(a *access, k v1alpha1.MentionKey) string {
+	e, ok := t.view.Log(a.room).At(k.Seq)
+	if !ok {
+		return ""
+	}
+	return ids.MentionID(ids.MessageID(a.id, e.Message.At.Time, k.Seq), k.Index)
+}
+
+// located is mentions of one room by their ids.
+type located struct {
+	access *access
+	keys   []v1alpha1.MentionKey
+	ids    map[v1alpha1.MentionKey]string
+}
+
+// ack acknowledges mentions by id, in any of the caller's rooms. All ids are looked up before anything is written.
+func (t *Toolset) ack(ctx context.Context, c *toolset.Caller, mentionIDs []string) (Acks, error) {
+	rooms, err := t.locate(c, mentionIDs)
+	if err != nil {
+		return Acks{}, err
+	}
+	for _, l := range rooms {
+		status, refs := t.inboxOf(l.access)
+		if _, _, _, p := inboxes.Ack(&status, refs, l.keys); p != nil && len(rooms) > 1 {
+			return Acks{}, p
+		}
+	}
+	out := Acks{Acked: []string{}, AlreadyAcked: []string{}}
+	for _, l := range rooms {
+		var acked, already []v1alpha1.MentionKey
+		err := t.changeInbox(ctx, l.access, func(s *v1alpha1.InboxStatus, refs []inboxes.Ref) (*v1alpha1.InboxStatus, error) {
+			var next *v1alpha1.InboxStatus
+			var p *problem.Problem
+			if acked, already, next, p = inboxes.Ack(s, refs, l.keys); p != nil {
+				return nil, p
+			}
+			return next, nil
+		})
+		if err != nil {
+			return Acks{}, err
+		}
+		for _, k := range acked {
+			out.Acked = append(out.Acked, l.ids[k])
+		}
+		for _, k := range already {
+			out.AlreadyAcked = append(out.AlreadyAcked, l.ids[k])
+		}
+	}
+	out.Pending = t.Pending(c.Plate)
+	return out, nil
+}
+
+func (t *Toolset) locate(c *toolset.Caller, mentionIDs []string) ([]*located, error) {
+	var out []*located
+	rooms := t.view.RoomsOf(c.Plate)
+	for _, id := range mentionIDs {
+		message, index, ok := ids.ParseMentionID(id)
+		if !ok {
+			return nil, problem.Invalid("mention_ids", "holds %q, which is no mention id", tasks.Truncate(id, 64))
+		}
+		found := false
+		for _, room := range rooms {
+			seq, ok := ids.MessageSeq(ids.ID(room), message)
+			if !ok {
+				continue
+			}
+			a, member := t.member(c, room)
+			if !member {
+				continue
+			}
+			if _, p := t.messageByID(a, "mention_ids", message); p != nil {
+				continue
+			}
+			found = true
+			out = add(out, a, v1alpha1.MentionKey{Seq: seq, Index: index}, id)
+			break
+		}
+		if !found {
+			return nil, problem.Invalid("mention_ids", "holds %q, which is no mention of yours", id)
+		}
+	}
+	return out, nil
+}
+
+func add(list []*located, a *access, k v1alpha1.MentionKey, id string) []*located {
+	i := slices.IndexFunc(list, func(l *located) bool { return l.access.id == a.id })
+	if i < 0 {
+		list = append(list, &located{access: a, ids: map[v1alpha1.MentionKey]string{}})
+		i = len(list) - 1
+	}
+	list[i].keys = append(list[i].keys, k)
+	list[i].ids[k] = id
+	return list
+}
+
+// inboxOf gives the state of the caller's Inbox and all mentions of the caller in the room.
+func (t *Toolset) inboxOf(a *access) (v1alpha1.InboxStatus, []inboxes.Ref) {
+	refs := t.view.Log(a.room).Refs(a.caller.Plate)
+	if box, ok := t.view.Inbox(a.room, a.caller.Plate); ok {
+		return box.Status, refs
+	}
+	return v1alpha1.InboxStatus{}, refs
+}
+
+// maxAttempts at a compare-and-swap before the caller is told to come again.
+const maxAttempts = 8
+
+// changeInbox writes what decide makes of the Inbox, by compare-and-swap. A nil status writes nothing.
+func (t *Toolset) changeInbox(
+	ctx context.Context, a *access, decide func(*v1alpha1.InboxStatus, []inboxes.Ref) (*v1alpha1.InboxStatus, error),
+) error {
+	name := ids.InboxName(a.room.Name, a.room.UID, a.caller.Plate)
+	key := a.room.Namespace + "/" + name
+	t.boxLocks.LockKey(key)
+	defer func() { _ = t.boxLocks.UnlockKey(key) }()
+	var last error
+	for attempt := range maxAttempts {
+		refs := t.view.Log(a.room).Refs(a.caller.Plate)
+		box, known := t.view.Inbox(a.room, a.caller.Plate)
+		status := v1alpha1.InboxStatus{}
+		if known {
+			status = box.Status
+		}
+		next, err := decide(&status, refs)
+		if err != nil || next == nil {
+			return err
+		}
+		if last = t.writeInbox(ctx, a, name, box, next); last == nil {
+			t.reads.written(a.room.UID, a.caller.Plate, next.LastReadSeq)
+			return nil
+		}
+		if !contended(last) {
+			break
+		}
+		if err := t.refreshInbox(ctx, a, name); err != nil {
+			return err
+		}
+		pause(ctx, attempt)
+	}
+	return fmt.Errorf("writing inbox %s: %w", key, last)
+}
+
+func (t *Toolset) writeInbox(ctx context.Context, a *access, name string, box *v1alpha1.Inbox, next *v1alpha1.InboxStatus) error {
+	next.LastReadSeq = max(next.LastReadSeq, t.reads.get(a.room.UID, a.caller.Plate))
+	var write *v1alpha1.Inbox
+	if box != nil {
+		write = box.DeepCopy()
+	} else {
+		write = &v1alpha1.Inbox{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: a.room.Namespace, Name: name, Labels: map[string]string{v1alpha1.RoomLabel: a.room.Name},
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: v1alpha1.GroupVersion.String(), Kind: "Room", Name: a.room.Name, UID: a.room.UID,
+				}},
+			},
+			Spec: v1alpha1.InboxSpec{RoomRef: v1alpha1.RoomReference{Name: a.room.Name}, Plate: a.caller.Plate},
+		}
+		if err := t.api.Create(ctx, write); err != nil {
+			return fmt.Errorf("creating the inbox: %w", err)
+		}
+	}
+	write.Status = *next
+	if err := t.api.Status().Update(ctx, write); err != nil {
+		return fmt.Errorf("updating the inbox: %w", err)
+	}
+	write.ManagedFields = nil
+	t.view.Wrote(write)
+	return nil
+}
+
+func (t *Toolset) refreshInbox(ctx context.Context, a *access, name string) error {
+	box := &v1alpha1.Inbox{}
+	err := t.api.Get(ctx, client.ObjectKey{Namespace: a.room.Namespace, Name: name}, box)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the inbox: %w", err)
+	}
+	box.ManagedFields = nil
+	t.view.Saw(box)
+	return nil
+}

@@ -1,0 +1,291 @@
+package rooms
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/consent"
+	"github.com/agentrooms/agentrooms/internal/handles"
+	"github.com/agentrooms/agentrooms/internal/ids"
+	"github.com/agentrooms/agentrooms/internal/problem"
+	"github.com/agentrooms/agentrooms/internal/roomlog"
+	"github.com/agentrooms/agentrooms/mcpbridge/toolset"
+)
+
+// batchStore is the committer's way to the API server.
+type batchStore struct{ api client.Client }
+
+func (s *batchStore) Create(ctx context.Context, batch *v1alpha1.MessageBatch) (*v1alpha1.MessageBatch, error) {
+	created := batch.DeepCopy()
+	if err := s.api.Create(ctx, created); err != nil {
+		return nil, err //nolint:wrapcheck // the committer judges the API server's own error
+	}
+	created.ManagedFields = nil
+	return created, nil
+}
+
+func (s *batchStore) Get(ctx context.Context, namespace, name string) (*v1alpha1.MessageBatch, error) {
+	batch := &v1alpha1.MessageBatch{}
+	if err := s.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, batch); err != nil {
+		return nil, err //nolint:wrapcheck // the committer judges the API server's own error
+	}
+	batch.ManagedFields = nil
+	return batch, nil
+}
+
+func (t *Toolset) sendMessage(ctx context.Context, c *toolset.Caller, args toolset.Args) (any, error) {
+	a, err := t.room(ctx, c, args.String("room"))
+	if err != nil {
+		return nil, err
+	}
+	m, err := t.compose(a, args)
+	if err != nil {
+		return nil, err
+	}
+	if receipt, known := t.replay(a, m); known {
+		return t.sent(ctx, c, a, receipt, args)
+	}
+	if err := a.writable(); err != nil {
+		return nil, err
+	}
+	receipt, err := t.committer.Send(ctx, a.room, m)
+	if err != nil {
+		return nil, fmt.Errorf("sending a message to room %s/%s: %w", a.room.Namespace, a.room.Name, err)
+	}
+	return t.sent(ctx, c, a, receipt, args)
+}
+
+// replay finds what was sent under the same key, before the state of the room is looked at: a retry gets its answer also
+// when the room was paused since.
+func (t *Toolset) replay(a *access, m v1alpha1.Message) (roomlog.Receipt, bool) {
+	if m.Key == "" {
+		return roomlog.Receipt{}, false
+	}
+	seq, payload, known := t.view.Log(a.room).Sent(m.Key)
+	if !known || payload != m.Payload {
+		return roomlog.Receipt{}, false
+	}
+	e, ok := t.view.Log(a.room).At(seq)
+	return roomlog.Receipt{Seq: seq, Message: e.Message, Duplicate: true}, ok
+}
+
+// compose makes the message of the arguments.
+func (t *Toolset) compose(a *access, args toolset.Args) (v1alpha1.Message, error) {
+	c := a.caller
+	body := args.String("body")
+	if strings.TrimFunc(body, unicode.IsSpace) == "" {
+		return v1alpha1.Message{}, problem.Invalid("body", "may not be blank")
+	}
+	m := v1alpha1.Message{
+		Sender: v1alpha1.MessageSender{Type: v1alpha1.SenderAgent, ID: c.Plate, Name: c.Agent.Spec.DisplayName},
+		Body:   body, ParentID: args.String("parent_id"),
+	}
+	if m.ParentID != "" {
+		if _, p := t.messageByID(a, "parent_id", m.ParentID); p != nil {
+			return m, p
+		}
+	}
+	for _, handle := range args.Strings("mentions") {
+		mention, p := t.mention(a, handle)
+		if p != nil {
+			return m, p
+		}
+		m.Mentions = appendMention(m.Mentions, mention)
+	}
+	if key := args.String("idempotency_key"); key != "" {
+		m.Key = ids.Digest("send_message", c.Plate, key)
+		m.Payload = payloadOf(m)
+	}
+	return m, nil
+}
+
+func payloadOf(m v1alpha1.Message) string {
+	parts := []string{m.Body, m.ParentID}
+	for _, mention := range m.Mentions {
+		parts = append(parts, mention.Plate, mention.Session)
+	}
+	return ids.Digest(parts...)
+}
+
+func appendMention(list []v1alpha1.Mention, m v1alpha1.Mention) []v1alpha1.Mention {
+	for _, have := range list {
+		if have == m {
+			return list
+		}
+	}
+	return append(list, m)
+}
+
+// mention finds whom a handle means among the room's agents.
+func (t *Toolset) mention(a *access, handle string) (v1alpha1.Mention, *problem.Problem) {
+	target, h, p := handles.Resolve("mentions", handle, a.members.Handles)
+	if p != nil {
+		return v1alpha1.Mention{}, p
+	}
+	if target.Plate == a.caller.Plate {
+		return v1alpha1.Mention{}, problem.Invalid("mentions", "may not name yourself: it would wake you in a loop")
+	}
+	if h.Session != "" && !t.view.Live(target.Plate, h.Session) {
+		var live []string
+		for _, i := range t.view.Instances(target.Plate) {
+			live = append(live, target.Alias()+"#"+i.Session)
+		}
+		return v1alpha1.Mention{}, problem.Invalid("mentions", "names no live instance of %s: %q", target.Alias(), h.Session).
+			WithCandidates(append(live, target.Alias())).
+			WithHint("mention the agent without a session: one of its instances will get it")
+	}
+	return v1alpha1.Mention{Plate: target.Plate, Session: h.Session}, nil
+}
+
+// messageByID finds a message of the room.
+func (t *Toolset) messageByID(a *access, field, id string) (roomlog.Entry, *problem.Problem) {
+	seq, ok := ids.MessageSeq(a.id, id)
+	if ok {
+		e, found := t.view.Log(a.room).At(seq)
+		if found && ids.MessageID(a.id, e.Message.At.Time, seq) == id {
+			return e, nil
+		}
+	}
+	return roomlog.Entry{}, problem.Invalid(field, "names no message of this room: %q", id)
+}
+
+func (t *Toolset) sent(
+	ctx context.Context, c *toolset.Caller, a *access, r roomlog.Receipt, args toolset.Args,
+) (any, error) {
+	result := "new"
+	if r.Duplicate {
+		result = "duplicate"
+	}
+	t.metrics.sends.WithLabelValues(result).Inc()
+	if t.lastRead(a.room, c.Plate) >= r.Seq-1 {
+		t.reads.set(a.room.UID, c.Plate, r.Seq)
+	}
+	out := Sent{
+		ID: ids.MessageID(a.id, r.Message.At.Time, r.Seq), Seq: r.Seq, Room: a.id, CreatedAt: stamp(r.Message.At.Time),
+		Mentions: t.targets(r.Message.Mentions), Duplicate: r.Duplicate,
+	}
+	if acks := args.Strings("ack_mention_ids"); len(acks) > 0 {
+		done, err := t.ack(ctx, c, acks)
+		if err != nil {
+			return nil, ackFailed(err, out)
+		}
+		out.Acked = append(done.Acked, done.AlreadyAcked...)
+	}
+	return out, nil
+}
+
+// ackFailed says that the message was sent, so that nobody sends it again for an acknowledgement that failed.
+func ackFailed(err error, out Sent) error {
+	p, ok := problem.As(err)
+	if !ok {
+		p = problem.New(problem.Unavailable, "the mentions could not be acknowledged")
+	}
+	told := *p
+	told.Message = "the message was sent as seq " + strconv.FormatInt(out.Seq, 10) + ", but: " + p.Message
+	if len(told.Fields) > 0 {
+		told.Fields = []string{"ack_mention_ids"}
+	}
+	told.Hint = "call ack_mentions; do not send the message again"
+	return &told
+}
+
+func (t *Toolset) targets(mentions []v1alpha1.Mention) []MentionTarget {
+	list := make([]MentionTarget, 0, len(mentions))
+	for _, m := range mentions {
+		target := MentionTarget{Plate: m.Plate, SessionID: m.Session}
+		if agent, ok := t.view.AgentByPlate(m.Plate); ok {
+			target.Alias = aliasOf(agent)
+		}
+		list = append(list, target)
+	}
+	return list
+}
+
+// defaultPage is how many messages read_room gives when no limit is given.
+const defaultPage = 50
+
+func (t *Toolset) readRoom(ctx context.Context, c *toolset.Caller, args toolset.Args) (any, error) {
+	a, err := t.room(ctx, c, args.String("room"))
+	if err != nil {
+		return nil, err
+	}
+	before := args.Int("before_seq", 0)
+	entries := t.view.Log(a.room).Before(before, int(args.Int("limit", defaultPage)))
+	page := Page{Messages: make([]Message, 0, len(entries))}
+	trust := t.trust(a)
+	for _, e := range entries {
+		page.Messages = append(page.Messages, t.message(a, e, trust))
+	}
+	if len(entries) > 0 {
+		if first := entries[0].Seq; first > 1 {
+			page.NextBeforeSeq = &first
+		}
+		if before == 0 {
+			t.reads.set(a.room.UID, c.Plate, entries[len(entries)-1].Seq)
+		}
+	}
+	return page, nil
+}
+
+func (t *Toolset) message(a *access, e roomlog.Entry, trust func(v1alpha1.MessageSender) string) Message {
+	m := e.Message
+	out := Message{
+		ID: ids.MessageID(a.id, m.At.Time, e.Seq), Seq: e.Seq, Sender: t.sender(m.Sender), Body: m.Body,
+		Mentions: t.targets(m.Mentions), TrustLevel: trust(m.Sender), CreatedAt: stamp(m.At.Time),
+	}
+	if m.ParentID != "" {
+		out.ParentID = &m.ParentID
+	}
+	if m.FileRef != "" {
+		out.FileRef = &m.FileRef
+	}
+	return out
+}
+
+func (t *Toolset) sender(s v1alpha1.MessageSender) Sender {
+	out := Sender{Type: strings.ToLower(string(s.Type)), ID: s.ID, Name: s.Name, Verified: true}
+	if s.Type == v1alpha1.SenderAgent {
+		out.Plate = s.ID
+	}
+	return out
+}
+
+// trust gives how far the reader's owner trusts a sender: owner for the owner's own agents and the owner, trusted for
+// those whose proposals the owner takes unasked in this room and for the system, member for the rest.
+func (t *Toolset) trust(a *access) func(v1alpha1.MessageSender) string {
+	me := a.caller.Agent.Spec.Owner
+	standing := t.view.Consent(a.room, me)
+	known := map[v1alpha1.MessageSender]string{}
+	return func(s v1alpha1.MessageSender) string {
+		if level, ok := known[s]; ok {
+			return level
+		}
+		level := "member"
+		owner := s.ID
+		if s.Type == v1alpha1.SenderAgent {
+			owner = ""
+			if agent, ok := t.view.AgentByPlate(s.ID); ok {
+				owner = agent.Spec.Owner
+			}
+		}
+		judged := consent.Judge(consent.Proposal{
+			Proposer: owner, Assignee: a.caller.Plate, AssigneeOwner: me, ProposerInRoom: a.members.Owners[owner], Consent: standing,
+		})
+		switch {
+		case s.Type == v1alpha1.SenderSystem:
+			level = "trusted"
+		case owner != "" && judged.State == v1alpha1.ConsentAuto:
+			level = "owner"
+		case owner != "" && judged.State == v1alpha1.ConsentAccepted:
+			level = "trusted"
+		}
+		known[s] = level
+		return level
+	}
+}

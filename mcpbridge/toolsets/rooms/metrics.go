@@ -1,0 +1,61 @@
+package rooms
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentrooms/agentrooms/mcpbridge/view"
+)
+
+type metrics struct {
+	claims *prometheus.CounterVec
+	lag    prometheus.Histogram
+	sends  *prometheus.CounterVec
+	renews *prometheus.CounterVec
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		claims: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentrooms_claims_total",
+			Help: "Claims of tasks by result: won, held (by the caller already), or why they were lost.",
+		}, []string{"result"}),
+		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "agentrooms_cache_lag_seconds",
+			Help:    "Time from the answer to an own write until the watch showed it.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5},
+		}),
+		sends: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentrooms_messages_total",
+			Help: "Messages sent by result: new or duplicate.",
+		}, []string{"result"}),
+		renews: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentrooms_lease_renewals_total",
+			Help: "Renewals of task leases by kind (explicit, implicit) and result (ok, lost).",
+		}, []string{"kind", "result"}),
+	}
+	if r != nil {
+		r.MustRegister(m.claims, m.lag, m.sends, m.renews)
+	}
+	return m
+}
+
+// watchSizes counts the view's objects when metrics are read, so that no counter can drift.
+func (m *metrics) watchSizes(r prometheus.Registerer, v *view.View) {
+	if r != nil {
+		r.MustRegister(&sizes{view: v, desc: prometheus.NewDesc(
+			"agentrooms_view_objects", "Objects in the replica's view of the cluster, by kind.", []string{"kind"}, nil)})
+	}
+}
+
+type sizes struct {
+	view *view.View
+	desc *prometheus.Desc
+}
+
+func (s *sizes) Describe(ch chan<- *prometheus.Desc) { ch <- s.desc }
+
+func (s *sizes) Collect(ch chan<- prometheus.Metric) {
+	for kind, n := range s.view.Sizes() {
+		ch <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, float64(n), kind)
+	}
+}

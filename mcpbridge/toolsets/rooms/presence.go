@@ -1,0 +1,263 @@
+package rooms
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/ids"
+	"github.com/agentrooms/agentrooms/internal/inboxes"
+	"github.com/agentrooms/agentrooms/internal/leases"
+	"github.com/agentrooms/agentrooms/internal/tasks"
+	"github.com/agentrooms/agentrooms/mcpbridge/toolset"
+	"github.com/agentrooms/agentrooms/mcpbridge/view"
+)
+
+const (
+	// presenceInterval is how often an instance that is in use renews its Lease at most.
+	presenceInterval = 30 * time.Second
+	// presenceQueue bounds the renewals that wait. What finds no place is tried at the instance's next call.
+	presenceQueue = 4096
+	// presenceWorkers write renewals side by side.
+	presenceWorkers = 2
+	// presenceTimeout bounds one renewal.
+	presenceTimeout = 10 * time.Second
+	// maxInstances that are remembered.
+	maxInstances = 20000
+)
+
+type instanceKey struct{ plate, session string }
+
+// presence shows that instances live, behind their calls: a call notes it and goes on, workers write. Nothing is written
+// for an instance that does not call.
+type presence struct {
+	t     *Toolset
+	queue chan job
+	mu    sync.Mutex
+	last  map[instanceKey]noted
+}
+
+type noted struct {
+	at       time.Time
+	wakeable bool
+}
+
+type job struct {
+	caller   toolset.Caller
+	wakeable bool
+	task     *v1alpha1.Task
+}
+
+func newPresence(t *Toolset) *presence {
+	return &presence{t: t, queue: make(chan job, presenceQueue), last: map[instanceKey]noted{}}
+}
+
+func (p *presence) start(ctx context.Context) {
+	for range presenceWorkers {
+		go func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case j := <-p.queue:
+					p.work(ctx, j)
+				}
+			}
+		}()
+	}
+}
+
+// Touch notes that an instance showed a sign of life, and renews the task leases it holds that are half over.
+func (t *Toolset) Touch(c *toolset.Caller, wakeable bool) {
+	if t.presence.due(c, wakeable) {
+		t.presence.enqueue(job{caller: *c, wakeable: wakeable})
+	}
+	for _, task := range t.view.HeldBy(c.Plate, c.Session) {
+		if t.halfOver(task) {
+			t.presence.enqueue(job{caller: *c, task: task})
+		}
+	}
+}
+
+func (t *Toolset) halfOver(task *v1alpha1.Task) bool {
+	l, ok := t.view.TaskLease(task)
+	if !ok || !leases.Current(l, task) {
+		return false
+	}
+	room, _ := t.view.Room(task.Namespace, task.Spec.RoomRef.Name)
+	return leases.ExpiresAt(l).Sub(t.clock.Now()) < leases.Duration(task, room)/2
+}
+
+func (p *presence) due(c *toolset.Caller, wakeable bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k, now := instanceKey{c.Plate, c.Session}, p.t.clock.Now()
+	if old, ok := p.last[k]; ok && now.Sub(old.at) < presenceInterval && (old.wakeable || !wakeable) {
+		return false
+	}
+	if len(p.last) >= maxInstances {
+		p.forgetOld(now)
+	}
+	p.last[k] = noted{at: now, wakeable: wakeable}
+	return true
+}
+
+func (p *presence) forgetOld(now time.Time) {
+	for k, n := range p.last {
+		if now.Sub(n.at) > view.InstanceTTL {
+			delete(p.last, k)
+		}
+	}
+	if len(p.last) >= maxInstances {
+		clear(p.last)
+	}
+}
+
+func (p *presence) enqueue(j job) {
+	select {
+	case p.queue <- j:
+	default:
+		p.retry(j)
+	}
+}
+
+// retry lets the next call of the instance try again.
+func (p *presence) retry(j job) {
+	if j.task == nil {
+		p.mu.Lock()
+		delete(p.last, instanceKey{j.caller.Plate, j.caller.Session})
+		p.mu.Unlock()
+	}
+}
+
+func (p *presence) work(ctx context.Context, j job) {
+	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
+	defer cancel()
+	if j.task != nil {
+		p.renewTask(ctx, j)
+		return
+	}
+	if err := p.write(ctx, j); err != nil {
+		p.t.log.V(1).Info("Showing that an instance lives failed", "plate", j.caller.Plate, "error", err.Error())
+		p.retry(j)
+	}
+	p.flushReads(ctx, &j.caller)
+}
+
+// renewTask renews a lease in the name of its holder's other calls. The half may be over no more: many calls may have
+// asked for the same renewal.
+func (p *presence) renewTask(ctx context.Context, j job) {
+	task, ok := p.t.view.Task(j.task.Namespace, j.task.Name)
+	if !ok || !tasks.Holds(task, j.caller.Plate, j.caller.Session) || !p.t.halfOver(task) {
+		return
+	}
+	room, ok := p.t.view.Room(task.Namespace, task.Spec.RoomRef.Name)
+	if !ok {
+		return
+	}
+	a, ok := p.t.member(&j.caller, room)
+	if !ok || a.writable() != nil {
+		return
+	}
+	result := "ok"
+	if _, _, err := p.t.renew(ctx, a, task, nil); err != nil {
+		result = "lost"
+	}
+	p.t.metrics.renews.WithLabelValues("implicit", result).Inc()
+}
+
+func (p *presence) write(ctx context.Context, j job) error {
+	c, now := &j.caller, metav1.NewMicroTime(p.t.clock.Now())
+	api := p.t.kube.CoordinationV1().Leases(c.Agent.Namespace)
+	old, known := p.t.view.InstanceLease(c.Agent.Namespace, c.Plate, c.Session)
+	var lease *coordinationv1.Lease
+	if known {
+		lease = old.DeepCopy()
+	} else {
+		lease = newInstanceLease(c)
+		lease.Spec.AcquireTime = &now
+	}
+	lease.Spec.RenewTime = &now
+	lease.Annotations = instanceAnnotations(c, j.wakeable)
+	var written *coordinationv1.Lease
+	var err error
+	if known {
+		written, err = api.Update(ctx, lease, metav1.UpdateOptions{})
+	} else {
+		written, err = api.Create(ctx, lease, metav1.CreateOptions{})
+	}
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
+		// Another replica showed the same a moment ago.
+		return nil
+	case apierrors.IsNotFound(err) && known:
+		p.t.view.Gone(old)
+		p.retry(j)
+		return nil
+	case err != nil:
+		return err //nolint:wrapcheck // logged with what was being done by the caller
+	}
+	written.ManagedFields = nil
+	p.t.view.Wrote(written)
+	return nil
+}
+
+func newInstanceLease(c *toolset.Caller) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.Agent.Namespace, Name: ids.InstanceLeaseName(c.Plate, c.Session),
+			Labels: map[string]string{v1alpha1.InstanceLabel: c.Plate},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "Agent", Name: c.Agent.Name, UID: c.Agent.UID,
+			}},
+		},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &c.Session, LeaseDurationSeconds: new(int32(view.InstanceTTL / time.Second)),
+		},
+	}
+}
+
+func instanceAnnotations(c *toolset.Caller, wakeable bool) map[string]string {
+	out := map[string]string{}
+	if c.Host != "" {
+		out[v1alpha1.HostAnnotation] = c.Host
+	}
+	if c.Workspace != "" {
+		out[v1alpha1.WorkspaceAnnotation] = c.Workspace
+	}
+	if wakeable {
+		out[v1alpha1.WakeableAnnotation] = "true"
+	}
+	return out
+}
+
+// flushReads writes how far the agent has read, where its Inbox does not say so yet.
+func (p *presence) flushReads(ctx context.Context, c *toolset.Caller) {
+	for _, room := range p.t.view.RoomsOf(c.Plate) {
+		seq := p.t.reads.get(room.UID, c.Plate)
+		box, ok := p.t.view.Inbox(room, c.Plate)
+		if seq == 0 || !ok || box.Status.LastReadSeq >= seq {
+			continue
+		}
+		a, ok := p.t.member(c, room)
+		if !ok {
+			continue
+		}
+		err := p.t.changeInbox(ctx, a, func(s *v1alpha1.InboxStatus, _ []inboxes.Ref) (*v1alpha1.InboxStatus, error) {
+			if s.LastReadSeq >= seq {
+				return nil, nil
+			}
+			next := s.DeepCopy()
+			next.LastReadSeq = seq
+			return next, nil
+		})
+		if err != nil {
+			p.t.log.V(1).Info("Writing how far an agent has read failed", "plate", c.Plate, "error", err.Error())
+		}
+	}
+}
