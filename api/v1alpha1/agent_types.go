@@ -41,6 +41,7 @@ const (
 
 // Subject is an identity that may act as an Agent.
 // +kubebuilder:validation:XValidation:rule="self.kind == 'ServiceAccount' || !has(self.namespace)",message="namespace may not be set for a User"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'User' || !self.name.startsWith('system:serviceaccount:')",message="a ServiceAccount must be named by kind ServiceAccount"
 type Subject struct {
 	// kind of identity.
 	// +required
@@ -71,7 +72,7 @@ type AgentSpec struct {
 	// owner is the Kubernetes username of the person the agent works for. It cannot be changed: what others agreed to was
 	// agreed with that person.
 	// +required
-	// +kubebuilder:validation:Pattern=`^[^()\x00-\x1f\x7f]+$`
+	// +kubebuilder:validation:Pattern=`^[^()<>&\x00-\x1f\x7f\x{2028}\x{2029}]+$`
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="owner may not be changed: create another Agent"
@@ -117,6 +118,7 @@ type AgentStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.all(c, size(c.message) <= 1024)",message="condition messages must be at most 1024 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.lastTransitionTime >= timestamp('1970-01-01T00:00:00Z'))",message="lastTransitionTime must be a time as RFC 3339 writes it"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

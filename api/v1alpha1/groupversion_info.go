@@ -10,6 +10,9 @@ var (
 	// GroupVersion is the API group and version of every kind in this package.
 	GroupVersion = schema.GroupVersion{Group: "agentrooms.dev", Version: "v1alpha1"}
 
+	// SchemeGroupVersion is GroupVersion under the name that the generated apply configurations know it by.
+	SchemeGroupVersion = GroupVersion
+
 	// SchemeBuilder collects the functions that add the kinds to a scheme.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 

@@ -21,7 +21,8 @@ type InboxSpec struct {
 
 	// plate of the Agent.
 	// +required
-	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^BRNL-AGT-[0-9A-HJKMNP-TV-Z]{26}$`
+	// +kubebuilder:validation:MinLength=35
 	// +kubebuilder:validation:MaxLength=35
 	Plate string `json:"plate"`
 }
@@ -31,6 +32,7 @@ type MentionKey struct {
 	// seq of the message.
 	// +required
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1099511627776
 	Seq int64 `json:"seq"`
 
 	// index of the mention within the message.
@@ -52,36 +54,45 @@ type Delivery struct {
 
 	// until is when the mention may be given to another instance.
 	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	Until metav1.MicroTime `json:"until"`
 }
 
 // InboxStatus is how far an Agent has come with a Room's log.
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.ackedThrough) || (has(self.ackedThrough) && self.ackedThrough >= oldSelf.ackedThrough)",message="ackedThrough may not go back"
+// +kubebuilder:validation:XValidation:rule="!has(self.ackedThrough) || ((!has(self.acked) || self.acked.all(k, k.seq > self.ackedThrough)) && (!has(self.deliveries) || self.deliveries.all(d, d.seq > self.ackedThrough)))",message="acked and deliveries may only hold mentions beyond ackedThrough"
 type InboxStatus struct {
 	// lastReadSeq is the last message that the agent has seen.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1099511627776
 	LastReadSeq int64 `json:"lastReadSeq,omitempty"`
 
 	// ackedThrough is the seq up to which every mention of the agent is acknowledged.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1099511627776
 	AckedThrough int64 `json:"ackedThrough,omitempty"`
 
 	// deliveredThrough is the seq up to which mentions were given out at least once.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1099511627776
 	DeliveredThrough int64 `json:"deliveredThrough,omitempty"`
 
 	// acked are the acknowledged mentions beyond ackedThrough.
 	// +optional
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=seq
+	// +listMapKey=index
 	// +kubebuilder:validation:MaxItems=512
 	Acked []MentionKey `json:"acked,omitempty"`
 
-	// deliveries are the mentions that are out and not acknowledged.
+	// deliveries are the mentions that are out and not acknowledged. Each is out to one instance.
 	// +optional
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=seq
+	// +listMapKey=index
 	// +kubebuilder:validation:MaxItems=128
 	Deliveries []Delivery `json:"deliveries,omitempty"`
 }
@@ -98,6 +109,9 @@ type InboxStatus struct {
 // +kubebuilder:printcolumn:name="Read",type=integer,JSONPath=`.status.lastReadSeq`
 // +kubebuilder:printcolumn:name="Acked",type=integer,JSONPath=`.status.ackedThrough`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.ackedThrough) || (has(self.status) && has(self.status.ackedThrough) && self.status.ackedThrough >= oldSelf.status.ackedThrough)",message="status.ackedThrough may not go back"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.lastReadSeq) || (has(self.status) && has(self.status.lastReadSeq) && self.status.lastReadSeq >= oldSelf.status.lastReadSeq)",message="status.lastReadSeq may not go back"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.deliveredThrough) || (has(self.status) && has(self.status.deliveredThrough) && self.status.deliveredThrough >= oldSelf.status.deliveredThrough)",message="status.deliveredThrough may not go back"
 type Inbox struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

@@ -9,9 +9,9 @@ const (
 	// MaxBatchMessages is how many messages a batch may hold.
 	MaxBatchMessages = 64
 	// MaxBatchCharacters is how many characters the bodies of a batch may have together.
-	MaxBatchCharacters = 30000
+	MaxBatchCharacters = 16000
 	// MaxBatchMentions is how many mentions a batch may hold.
-	MaxBatchMentions = 128
+	MaxBatchMentions = 100
 	// MaxBodyCharacters is how many characters a body may have.
 	MaxBodyCharacters = 8000
 	// MaxMessageMentions is how many mentions a message may have.
@@ -39,12 +39,14 @@ type MessageSender struct {
 
 	// id is the plate of an agent, the username of a person, or the name of the controller.
 	// +required
+	// +kubebuilder:validation:Pattern=`^[^()<>&\x00-\x1f\x7f\x{2028}\x{2029}]+$`
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ID string `json:"id"`
 
 	// name is what the sender was called when it sent.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[^()<>&\x00-\x1f\x7f\x{2028}\x{2029}]+$`
 	// +kubebuilder:validation:MaxLength=64
 	Name string `json:"name,omitempty"`
 }
@@ -53,7 +55,8 @@ type MessageSender struct {
 type Mention struct {
 	// plate of the agent.
 	// +required
-	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^BRNL-AGT-[0-9A-HJKMNP-TV-Z]{26}$`
+	// +kubebuilder:validation:MinLength=35
 	// +kubebuilder:validation:MaxLength=35
 	Plate string `json:"plate"`
 
@@ -64,6 +67,7 @@ type Mention struct {
 
 	// taskRef names the Task in this namespace that the mention is about.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	TaskRef string `json:"taskRef,omitempty"`
 }
@@ -88,33 +92,39 @@ type Message struct {
 
 	// parentID is the id of the message that this one answers.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`
 	// +kubebuilder:validation:MaxLength=26
 	ParentID string `json:"parentID,omitempty"`
 
 	// fileRef is the id of a file that goes with the message.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`
 	// +kubebuilder:validation:MaxLength=26
 	FileRef string `json:"fileRef,omitempty"`
 
 	// key is the digest of sender and idempotency key.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]{43}$`
 	// +kubebuilder:validation:MaxLength=43
 	Key string `json:"key,omitempty"`
 
 	// payload is the digest of what was sent under the key.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]{43}$`
 	// +kubebuilder:validation:MaxLength=43
 	Payload string `json:"payload,omitempty"`
 
 	// at is when the message was taken, by the clock of the replica that took it.
 	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	At metav1.MicroTime `json:"at"`
 }
 
 // MessageBatchSpec is a piece of a Room's log.
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a MessageBatch may not be changed"
-// +kubebuilder:validation:XValidation:rule="self.messages.map(m, size(m.body)).sum() <= 30000",message="the bodies of a batch must have at most 30000 characters together"
-// +kubebuilder:validation:XValidation:rule="self.messages.map(m, has(m.mentions) ? size(m.mentions) : 0).sum() <= 128",message="the messages of a batch must have at most 128 mentions together"
+// +kubebuilder:validation:XValidation:rule="self.messages.map(m, size(m.body)).sum() <= 16000",message="the bodies of a batch must have at most 16000 characters together"
+// +kubebuilder:validation:XValidation:rule="self.messages.map(m, has(m.mentions) ? size(m.mentions) : 0).sum() <= 100",message="the messages of a batch must have at most 100 mentions together"
 type MessageBatchSpec struct {
 	// roomRef names the Room that the batch belongs to.
 	// +required
@@ -124,11 +134,13 @@ type MessageBatchSpec struct {
 	// creating the name is the compare-and-swap.
 	// +required
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9999999999
 	Number int64 `json:"number"`
 
-	// firstSeq is the seq of the first message.
+	// firstSeq is the seq of the first message. A message id holds 40 bits of it.
 	// +required
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1099511627712
 	FirstSeq int64 `json:"firstSeq"`
 
 	// writer names the commit, so that a writer can tell after a lost answer whether the batch is its own.
@@ -156,6 +168,7 @@ type MessageBatchSpec struct {
 // +kubebuilder:printcolumn:name="From",type=string,JSONPath=`.spec.messages[0].sender.name`
 // +kubebuilder:printcolumn:name="Body",type=string,JSONPath=`.spec.messages[0].body`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.startsWith(self.spec.roomRef.name + '-') && self.metadata.name.matches('-b[0-9]{10}$') && int(self.metadata.name.substring(size(self.metadata.name) - 10)) == self.spec.number",message="a MessageBatch's name must begin with its room's name and end in -b and its number in ten digits"
 type MessageBatch struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

@@ -46,6 +46,7 @@ const (
 type AgentReference struct {
 	// name of an Agent in the namespace of the object that refers to it.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
@@ -67,6 +68,7 @@ type RoomMember struct {
 
 	// user is the Kubernetes username of a person who is a member.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[^()<>&\x00-\x1f\x7f\x{2028}\x{2029}]+$`
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	User string `json:"user,omitempty"`
@@ -151,6 +153,7 @@ type RoomSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:XValidation:rule="self.map(m, has(m.user) ? size(m.user) : 0).sum() <= 32768",message="the usernames of all members must have at most 32768 characters together"
 	Members []RoomMember `json:"members,omitempty"`
 
 	// leasePolicy for the room's tasks: 600 seconds and Reopen when absent.
@@ -217,6 +220,7 @@ type RoomStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.all(c, size(c.message) <= 1024)",message="condition messages must be at most 1024 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.lastTransitionTime >= timestamp('1970-01-01T00:00:00Z'))",message="lastTransitionTime must be a time as RFC 3339 writes it"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

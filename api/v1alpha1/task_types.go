@@ -69,7 +69,8 @@ const (
 type TaskCreator struct {
 	// plate of the Agent that created the Task. Only the bridge may set it (admission policy).
 	// +optional
-	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^BRNL-AGT-[0-9A-HJKMNP-TV-Z]{26}$`
+	// +kubebuilder:validation:MinLength=35
 	// +kubebuilder:validation:MaxLength=35
 	Plate string `json:"plate,omitempty"`
 
@@ -153,6 +154,7 @@ type TaskSpec struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
 	DependsOn []string `json:"dependsOn,omitempty"`
@@ -209,6 +211,8 @@ type TaskConsent struct {
 
 	// at is when it was decided.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	At metav1.Time `json:"at,omitzero"`
 }
 
@@ -227,6 +231,8 @@ type TaskClaim struct {
 
 	// acquiredAt is when the claim was made.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	AcquiredAt metav1.MicroTime `json:"acquiredAt,omitzero"`
 }
 
@@ -246,6 +252,7 @@ type TaskLastClaim struct {
 	// epoch under which it was held.
 	// +required
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Epoch int64 `json:"epoch"`
 
 	// ended says how it ended.
@@ -254,6 +261,8 @@ type TaskLastClaim struct {
 
 	// at is when it ended.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	At metav1.Time `json:"at,omitzero"`
 }
 
@@ -311,6 +320,8 @@ type TaskRecord struct {
 
 	// at is when the record was written.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	At metav1.Time `json:"at,omitzero"`
 }
 
@@ -318,6 +329,8 @@ type TaskRecord struct {
 type TaskEvent struct {
 	// at is when it happened.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	At metav1.Time `json:"at,omitzero"`
 
 	// from is the state before.
@@ -328,9 +341,9 @@ type TaskEvent struct {
 	// +optional
 	To TaskState `json:"to,omitempty"`
 
-	// by is the plate, user or controller that did it.
+	// by is the plate, user or controller that did it, truncated.
 	// +optional
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MaxLength=128
 	By string `json:"by,omitempty"`
 
 	// epoch after it.
@@ -346,8 +359,10 @@ type TaskEvent struct {
 // TaskStatus is where the task stands.
 // +kubebuilder:validation:XValidation:rule="has(self.claim) == (self.state == 'Doing')",message="a Doing task must have a claim, and no other may have one"
 // +kubebuilder:validation:XValidation:rule="self.epoch == oldSelf.epoch + (has(self.claim) == has(oldSelf.claim) ? 0 : 1)",message="epoch must rise by one when a claim is made or ended, and may not change otherwise: somebody else was faster"
-// +kubebuilder:validation:XValidation:rule="!has(self.claim) || !has(oldSelf.claim) || (self.claim.holder == oldSelf.claim.holder && (has(self.claim.session) ? self.claim.session : '') == (has(oldSelf.claim.session) ? oldSelf.claim.session : ''))",message="a held task may not change hands: already claimed"
-// +kubebuilder:validation:XValidation:rule="self.state == oldSelf.state || (oldSelf.state == 'Todo' && self.state in ['Doing', 'Blocked', 'Cancelled']) || (oldSelf.state == 'Doing' && self.state != 'Doing') || (oldSelf.state == 'Blocked' && self.state in ['Todo', 'Doing', 'Failed', 'Cancelled']) || (oldSelf.state in ['Done', 'Failed', 'Cancelled'] && self.state == 'Todo') || (oldSelf.state == 'Todo' && self.state in ['Done', 'Failed'] && has(self.record) && has(self.record.late) && self.record.late && has(oldSelf.lastClaim) && self.record.plate == oldSelf.lastClaim.holder)",message="a task may go from Todo to Doing, Blocked or Cancelled, from Doing to any state, from Blocked to Todo, Doing, Failed or Cancelled, and from Done, Failed or Cancelled only to Todo"
+// +kubebuilder:validation:XValidation:rule="!has(self.claim) || !has(oldSelf.claim) || self.claim == oldSelf.claim",message="a held task may not change hands: already claimed"
+// +kubebuilder:validation:XValidation:rule="self.state == oldSelf.state || (oldSelf.state == 'Todo' && self.state in ['Doing', 'Blocked', 'Cancelled']) || (oldSelf.state == 'Doing' && self.state != 'Doing') || (oldSelf.state == 'Blocked' && self.state in ['Todo', 'Doing', 'Failed', 'Cancelled']) || (oldSelf.state in ['Done', 'Failed', 'Cancelled'] && self.state == 'Todo') || (oldSelf.state == 'Todo' && self.state in ['Done', 'Failed'] && has(oldSelf.lastClaim) && oldSelf.lastClaim.ended == 'Expired')",message="a task may go from Todo to Doing, Blocked or Cancelled, from Doing to any state, from Blocked to Todo, Doing, Failed or Cancelled, and from Done, Failed or Cancelled only to Todo"
+// +kubebuilder:validation:XValidation:rule="oldSelf.state != 'Todo' || !(self.state in ['Done', 'Failed']) || (has(oldSelf.lastClaim) && oldSelf.epoch == oldSelf.lastClaim.epoch + 1 && has(self.lastClaim) && self.lastClaim.ended == 'Finished' && has(self.record) && has(self.record.late) && self.record.late && self.record.state == self.state && self.record.plate == oldSelf.lastClaim.holder && has(self.record.epoch) && self.record.epoch == oldSelf.lastClaim.epoch)",message="a task that is not held may only be finished late: by its last holder, whose lease ran out, if nobody has claimed it since"
+// +kubebuilder:validation:XValidation:rule="has(self.lastClaim) ? ((has(oldSelf.lastClaim) && self.lastClaim == oldSelf.lastClaim) || (has(oldSelf.claim) && !has(self.claim) && self.lastClaim.holder == oldSelf.claim.holder && self.lastClaim.epoch == oldSelf.epoch) || (oldSelf.state == 'Todo' && self.state in ['Done', 'Failed'] && has(oldSelf.lastClaim) && self.lastClaim.holder == oldSelf.lastClaim.holder && self.lastClaim.epoch == oldSelf.lastClaim.epoch)) : !has(oldSelf.lastClaim)",message="lastClaim may only change when a claim ends, and then to that claim"
 // +kubebuilder:validation:XValidation:rule="self.state != 'Doing' || oldSelf.state == 'Doing' || (has(self.consent) && self.consent.state in ['Auto', 'Accepted'])",message="a task may not be claimed before its assignee's owner agreed (status.consent)"
 // +kubebuilder:validation:XValidation:rule="!(self.state in ['Blocked', 'Failed', 'Cancelled']) || (has(self.reason) && self.reason != '')",message="reason must be given for Blocked, Failed and Cancelled"
 type TaskStatus struct {
@@ -362,6 +377,7 @@ type TaskStatus struct {
 	// epoch counts the claims and their ends. It is the fencing token of the present claim.
 	// +required
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Epoch int64 `json:"epoch"`
 
 	// consent of the assignee's owner.
@@ -406,8 +422,9 @@ type TaskStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:XValidation:rule="self.all(c, size(c.message) <= 1024)",message="condition messages must be at most 1024 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.lastTransitionTime >= timestamp('1970-01-01T00:00:00Z'))",message="lastTransitionTime must be a time as RFC 3339 writes it"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

@@ -219,7 +219,10 @@ var schemaYAML = typed.YAMLObject(`types:
         list:
           elementType:
             namedType: com.github.agentrooms.agentrooms.api.v1alpha1.MentionKey
-          elementRelationship: atomic
+          elementRelationship: associative
+          keys:
+          - seq
+          - index
     - name: ackedThrough
       type:
         scalar: numeric
@@ -231,7 +234,10 @@ var schemaYAML = typed.YAMLObject(`types:
         list:
           elementType:
             namedType: com.github.agentrooms.agentrooms.api.v1alpha1.Delivery
-          elementRelationship: atomic
+          elementRelationship: associative
+          keys:
+          - seq
+          - index
     - name: lastReadSeq
       type:
         scalar: numeric

@@ -18,7 +18,7 @@ type InboxStatusApplyConfiguration struct {
 	DeliveredThrough *int64 `json:"deliveredThrough,omitempty"`
 	// acked are the acknowledged mentions beyond ackedThrough.
 	Acked []MentionKeyApplyConfiguration `json:"acked,omitempty"`
-	// deliveries are the mentions that are out and not acknowledged.
+	// deliveries are the mentions that are out and not acknowledged. Each is out to one instance.
 	Deliveries []DeliveryApplyConfiguration `json:"deliveries,omitempty"`
 }
 

@@ -15,7 +15,7 @@ type MessageBatchSpecApplyConfiguration struct {
 	// number of the batch in the room's chain, from 1 on without a gap. The name of the object ends in it, so that
 	// creating the name is the compare-and-swap.
 	Number *int64 `json:"number,omitempty"`
-	// firstSeq is the seq of the first message.
+	// firstSeq is the seq of the first message. A message id holds 40 bits of it.
 	FirstSeq *int64 `json:"firstSeq,omitempty"`
 	// writer names the commit, so that a writer can tell after a lost answer whether the batch is its own.
 	Writer *string `json:"writer,omitempty"`

@@ -21,7 +21,7 @@ type TaskEventApplyConfiguration struct {
 	From *apiv1alpha1.TaskState `json:"from,omitempty"`
 	// to is the state after.
 	To *apiv1alpha1.TaskState `json:"to,omitempty"`
-	// by is the plate, user or controller that did it.
+	// by is the plate, user or controller that did it, truncated.
 	By *string `json:"by,omitempty"`
 	// epoch after it.
 	Epoch *int64 `json:"epoch,omitempty"`
