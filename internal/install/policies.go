@@ -52,11 +52,15 @@ func (i *Installer) AwaitPolicies(ctx context.Context) error {
 
 // awaitProbe writes a probe policy and its binding, tries until it bites, and removes both.
 func (i *Installer) awaitProbe(ctx context.Context, name string, probe []client.Object, bites func(error, *corev1.ConfigMap) bool) error {
+	defer func() {
+		for _, object := range probe {
+			_ = i.client.Delete(context.WithoutCancel(ctx), object)
+		}
+	}()
 	for _, object := range probe {
 		if err := i.client.Create(ctx, object, client.FieldOwner(FieldOwner)); err != nil {
 			return fmt.Errorf("creating the probe: %w", err)
 		}
-		defer func() { _ = i.client.Delete(context.WithoutCancel(ctx), object) }()
 	}
 	return wait.PollUntilContextTimeout(ctx, pollInterval, policyTimeout, true, func(ctx context.Context) (bool, error) {
 		seen := &corev1.ConfigMap{

@@ -65,7 +65,7 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 		return nil, err
 	}
 	if err := p.start(ctx); err != nil {
-		p.Stop()
+		p.Stop() //nolint:contextcheck // what was started has to go, also when ctx has ended
 		return nil, err
 	}
 	return p, nil

@@ -53,6 +53,7 @@ func running(pid int) bool {
 }
 
 func sleeper(t *testing.T) supervise.Spec {
+	t.Helper()
 	return supervise.Spec{Name: "sleeper", Path: "/bin/sleep", Args: []string{"600"}, Log: filepath.Join(t.TempDir(), "log")}
 }
 

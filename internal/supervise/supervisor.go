@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -66,8 +67,8 @@ func (s *Supervisor) Close() {
 		return
 	}
 	s.closed = true
-	for i := len(s.processes) - 1; i >= 0; i-- {
-		s.processes[i].Stop()
+	for _, p := range slices.Backward(s.processes) {
+		p.Stop()
 	}
 	s.spawner.stop()
 }

@@ -107,7 +107,7 @@ func Run(ctx context.Context, opts Options) error {
 	s := &system{opts: opts, dir: dir}
 	s.supervisor = supervise.New(s.say)
 	err = s.run(ctx)
-	s.stop()
+	s.stop() //nolint:contextcheck // it is the end of ctx that leads here
 	if ctx.Err() != nil {
 		return nil
 	}
