@@ -29,6 +29,7 @@ type ConsentSpec struct {
 
 	// owner is the Kubernetes username of the person whose agents are asked.
 	// +required
+	// +kubebuilder:validation:Pattern=`^[^()<>&\x00-\x1f\x7f\x{2028}\x{2029}]+$`
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="owner may not be changed"
@@ -43,6 +44,7 @@ type ConsentSpec struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:Pattern=`^[^()<>&\x00-\x1f\x7f\x{2028}\x{2029}]+$`
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	Collaborators []string `json:"collaborators,omitempty"`

@@ -82,9 +82,7 @@ type InboxStatus struct {
 
 	// acked are the acknowledged mentions beyond ackedThrough.
 	// +optional
-	// +listType=map
-	// +listMapKey=seq
-	// +listMapKey=index
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512
 	Acked []MentionKey `json:"acked,omitempty"`
 

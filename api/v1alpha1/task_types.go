@@ -101,7 +101,7 @@ type TaskDecision struct {
 
 // TaskSpec is what is to be done.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.creator) || (has(self.creator) && self.creator == oldSelf.creator)",message="creator may not be changed"
-// +kubebuilder:validation:XValidation:rule="!has(self.decision) || !has(oldSelf.decision) || (has(self.assignee) ? self.assignee : '') == (has(oldSelf.assignee) ? oldSelf.assignee : '')",message="decision must be removed when assignee changes: the new assignee's owner decides anew"
+// +kubebuilder:validation:XValidation:rule="!has(self.decision) || !has(oldSelf.decision) || (has(self.assignee) == has(oldSelf.assignee) && (!has(self.assignee) || self.assignee == oldSelf.assignee))",message="decision must be removed when assignee changes: the new assignee's owner decides anew"
 type TaskSpec struct {
 	// roomRef names the Room that the task belongs to.
 	// +required
@@ -266,7 +266,11 @@ type TaskLastClaim struct {
 	At metav1.Time `json:"at,omitzero"`
 }
 
+// MaxArtifactCharacters is how many characters the artifacts of a record may have together. The schema holds it too.
+const MaxArtifactCharacters = 2000
+
 // TaskRecord is what an agent says of its work when it changes the state of a task.
+// +kubebuilder:validation:XValidation:rule="!has(self.artifacts) || self.artifacts.map(a, size(a)).sum() <= 2000",message="the artifacts of a record must have at most 2000 characters together"
 type TaskRecord struct {
 	// plate of the Agent that wrote the record, or the user.
 	// +required
@@ -364,7 +368,7 @@ type TaskEvent struct {
 // +kubebuilder:validation:XValidation:rule="oldSelf.state != 'Todo' || !(self.state in ['Done', 'Failed']) || (has(oldSelf.lastClaim) && oldSelf.epoch == oldSelf.lastClaim.epoch + 1 && has(self.lastClaim) && self.lastClaim.ended == 'Finished' && has(self.record) && has(self.record.late) && self.record.late && self.record.state == self.state && self.record.plate == oldSelf.lastClaim.holder && has(self.record.epoch) && self.record.epoch == oldSelf.lastClaim.epoch)",message="a task that is not held may only be finished late: by its last holder, whose lease ran out, if nobody has claimed it since"
 // +kubebuilder:validation:XValidation:rule="has(self.lastClaim) ? ((has(oldSelf.lastClaim) && self.lastClaim == oldSelf.lastClaim) || (has(oldSelf.claim) && !has(self.claim) && self.lastClaim.holder == oldSelf.claim.holder && self.lastClaim.epoch == oldSelf.epoch) || (oldSelf.state == 'Todo' && self.state in ['Done', 'Failed'] && has(oldSelf.lastClaim) && self.lastClaim.holder == oldSelf.lastClaim.holder && self.lastClaim.epoch == oldSelf.lastClaim.epoch)) : !has(oldSelf.lastClaim)",message="lastClaim may only change when a claim ends, and then to that claim"
 // +kubebuilder:validation:XValidation:rule="self.state != 'Doing' || oldSelf.state == 'Doing' || (has(self.consent) && self.consent.state in ['Auto', 'Accepted'])",message="a task may not be claimed before its assignee's owner agreed (status.consent)"
-// +kubebuilder:validation:XValidation:rule="!(self.state in ['Blocked', 'Failed', 'Cancelled']) || (has(self.reason) && self.reason != '')",message="reason must be given for Blocked, Failed and Cancelled"
+// +kubebuilder:validation:XValidation:rule="!(self.state in ['Blocked', 'Failed', 'Cancelled']) || (has(self.reason) && size(self.reason) > 0)",message="reason must be given for Blocked, Failed and Cancelled"
 type TaskStatus struct {
 	// observedGeneration is the generation that the controller has dealt with.
 	// +optional

@@ -219,10 +219,7 @@ var schemaYAML = typed.YAMLObject(`types:
         list:
           elementType:
             namedType: com.github.agentrooms.agentrooms.api.v1alpha1.MentionKey
-          elementRelationship: associative
-          keys:
-          - seq
-          - index
+          elementRelationship: atomic
     - name: ackedThrough
       type:
         scalar: numeric
