@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -134,6 +136,12 @@ func (e *endpoint) serve(w *response, r *http.Request, q *request) {
 		return
 	}
 	q.msg = msg
+	version := r.Header.Get(mcp.HeaderProtocolVersion)
+	if version != "" && !msg.modern && msg.method != "initialize" && !mcp.IsValidProtocolVersion(version) {
+		writeRPCError(w, true, invalidRequest(msg, "the protocol version "+strconv.Quote(short(version))+" is not known here: use one of "+
+			strings.Join(mcp.ValidProtocolVersions, ", ")))
+		return
+	}
 	e.dispatch(w, r, q)
 }
 

@@ -17,7 +17,7 @@ const (
 	inboxFilter = `{"resourceSubscriptions":["` + inboxURI + `"],"toolsListChanged":true}`
 	tag         = `{"io.modelcontextprotocol/subscriptionId":9}`
 	updated     = `data: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":` + tag + `,"uri":"` + inboxURI + `"}}`
-	ended       = `data: {"id":9,"jsonrpc":"2.0","result":{"_meta":{"io.modelcontextprotocol/serverInfo":` +
+	endOfStream = `data: {"id":9,"jsonrpc":"2.0","result":{"_meta":{"io.modelcontextprotocol/serverInfo":` +
 		`{"name":"agentrooms-fake","version":"1.2.3"},"io.modelcontextprotocol/subscriptionId":9},"resultType":"complete"}}`
 )
 
@@ -100,7 +100,7 @@ func TestAStreamEndsProperly(t *testing.T) {
 			expect(t, e, acknowledged)
 			eventually(t, "the stream to wait", func() bool { s, _ := b.set.touches(); return len(s) > 0 })
 			end(b, clock)
-			expect(t, e, ended, "")
+			expect(t, e, endOfStream, "")
 		})
 	}
 }
@@ -127,7 +127,7 @@ func TestAStreamAboutNothingEndsAtOnce(t *testing.T) {
 	b := serve(t)
 	e := b.listen(`{"toolsListChanged":true}`)
 	expect(t, e, `data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":`+tag+
-		`,"notifications":{}}}`, ended, "")
+		`,"notifications":{}}}`, endOfStream, "")
 }
 
 func TestRefusedBeforeTheStreamBegins(t *testing.T) {
