@@ -2,6 +2,8 @@ package rooms
 
 import (
 	"context"
+	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -36,10 +38,11 @@ type instanceKey struct{ plate, session string }
 // presence shows that instances live, behind their calls: a call notes it and goes on, workers write. Nothing is written
 // for an instance that does not call.
 type presence struct {
-	t     *Toolset
-	queue chan job
-	mu    sync.Mutex
-	last  map[instanceKey]noted
+	t      *Toolset
+	seed   maphash.Seed
+	queues [presenceWorkers]chan job
+	mu     sync.Mutex
+	last   map[instanceKey]noted
 }
 
 type noted struct {
@@ -54,17 +57,21 @@ type job struct {
 }
 
 func newPresence(t *Toolset) *presence {
-	return &presence{t: t, queue: make(chan job, presenceQueue), last: map[instanceKey]noted{}}
+	p := &presence{t: t, seed: maphash.MakeSeed(), last: map[instanceKey]noted{}}
+	for i := range p.queues {
+		p.queues[i] = make(chan job, presenceQueue)
+	}
+	return p
 }
 
 func (p *presence) start(ctx context.Context) {
-	for range presenceWorkers {
+	for _, queue := range p.queues {
 		go func() {
 			for {
 				select {
 				case <-ctx.Done():
 					return
-				case j := <-p.queue:
+				case j := <-queue:
 					p.work(ctx, j)
 				}
 			}
@@ -118,9 +125,11 @@ func (p *presence) forgetOld(now time.Time) {
 	}
 }
 
+// enqueue gives all of an instance's jobs to one worker, so that none overtakes another.
 func (p *presence) enqueue(j job) {
+	n := maphash.Comparable(p.seed, instanceKey{j.caller.Plate, j.caller.Session}) % presenceWorkers
 	select {
-	case p.queue <- j:
+	case p.queues[n] <- j:
 	default:
 		p.retry(j)
 	}
@@ -171,40 +180,56 @@ func (p *presence) renewTask(ctx context.Context, j job) {
 	p.t.metrics.renews.WithLabelValues("implicit", result).Inc()
 }
 
+// write renews the instance's Lease, or makes it. When another replica was faster its word is taken, unless it does not
+// know that the instance listens.
 func (p *presence) write(ctx context.Context, j job) error {
-	c, now := &j.caller, metav1.NewMicroTime(p.t.clock.Now())
+	c := &j.caller
 	api := p.t.kube.CoordinationV1().Leases(c.Agent.Namespace)
-	old, known := p.t.view.InstanceLease(c.Agent.Namespace, c.Plate, c.Session)
-	var lease *coordinationv1.Lease
-	if known {
+	var last error
+	for range maxAttempts {
+		old, known := p.t.view.InstanceLease(c.Agent.Namespace, c.Plate, c.Session)
+		lease := p.renewed(j, old)
+		var written *coordinationv1.Lease
+		if known {
+			written, last = api.Update(ctx, lease, metav1.UpdateOptions{})
+		} else {
+			written, last = api.Create(ctx, lease, metav1.CreateOptions{})
+		}
+		switch {
+		case last == nil:
+			written.ManagedFields = nil
+			p.t.view.Wrote(written)
+			return nil
+		case apierrors.IsNotFound(last) && known:
+			p.t.view.Gone(old)
+		case apierrors.IsConflict(last) || apierrors.IsAlreadyExists(last):
+			fresh, err := api.Get(ctx, lease.Name, metav1.GetOptions{})
+			if err != nil {
+				return fmt.Errorf("reading lease %s: %w", lease.Name, err)
+			}
+			fresh.ManagedFields = nil
+			p.t.view.Saw(fresh)
+			if !j.wakeable || fresh.Annotations[v1alpha1.WakeableAnnotation] == "true" {
+				return nil
+			}
+		default:
+			return fmt.Errorf("writing lease %s: %w", lease.Name, last)
+		}
+	}
+	return fmt.Errorf("showing that the instance lives: %w", last)
+}
+
+func (p *presence) renewed(j job, old *coordinationv1.Lease) *coordinationv1.Lease {
+	now := metav1.NewMicroTime(p.t.clock.Now())
+	lease := newInstanceLease(&j.caller)
+	if old != nil {
 		lease = old.DeepCopy()
 	} else {
-		lease = newInstanceLease(c)
 		lease.Spec.AcquireTime = &now
 	}
 	lease.Spec.RenewTime = &now
-	lease.Annotations = instanceAnnotations(c, j.wakeable)
-	var written *coordinationv1.Lease
-	var err error
-	if known {
-		written, err = api.Update(ctx, lease, metav1.UpdateOptions{})
-	} else {
-		written, err = api.Create(ctx, lease, metav1.CreateOptions{})
-	}
-	switch {
-	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		// Another replica showed the same a moment ago.
-		return nil
-	case apierrors.IsNotFound(err) && known:
-		p.t.view.Gone(old)
-		p.retry(j)
-		return nil
-	case err != nil:
-		return err //nolint:wrapcheck // logged with what was being done by the caller
-	}
-	written.ManagedFields = nil
-	p.t.view.Wrote(written)
-	return nil
+	lease.Annotations = instanceAnnotations(&j.caller, j.wakeable)
+	return lease
 }
 
 func newInstanceLease(c *toolset.Caller) *coordinationv1.Lease {
