@@ -81,7 +81,7 @@ func selected(t *testing.T, c client.Client, kind, field, v string) []string {
 
 // What a user applies works unchanged, and applying it again changes nothing.
 func TestTheDemoApplies(t *testing.T) {
-	c := client.WithFieldValidation(server(t), "Strict")
+	c := server(t)
 	apply := func() map[string]string {
 		versions := map[string]string{}
 		for _, u := range manifests(t, "../../config/samples/demo.yaml") {

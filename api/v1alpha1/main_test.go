@@ -6,10 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -17,60 +15,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/test/testenv"
 )
 
 const crds = "../../config/crd/bases"
 
-var (
-	environment = &envtest.Environment{CRDDirectoryPaths: []string{crds}, ErrorIfCRDPathMissing: true}
-	started     atomic.Bool
-	start       = sync.OnceValues(func() (*rest.Config, error) {
-		started.Store(true)
-		return environment.Start()
-	})
-)
+func TestMain(m *testing.M) { testenv.Main(m) }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if started.Load() {
-		if err := environment.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the API server:", err)
-		}
-	}
-	os.Exit(code)
-}
-
-// server gives a client of the API server that the tests of this package share. Unknown fields are errors, so that a test
+// server gives a client of the API server that the tests of this package share. It refuses unknown fields, so that a test
 // cannot pass by a misspelt one.
-func server(t *testing.T) client.WithWatch {
+func server(t *testing.T) client.Client {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs an API server")
-	}
-	config, err := start()
-	if err != nil {
-		t.Fatalf("starting the API server (is KUBEBUILDER_ASSETS set?): %v", err)
-	}
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, -1
-	if err := v1alpha1.AddToScheme(clientgoscheme.Scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: clientgoscheme.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return testenv.Get(t).Client
 }
-
-var strict = client.FieldValidation("Strict")
 
 var counter atomic.Int64
 
@@ -122,7 +82,7 @@ func asJSON(t *testing.T, change string) []byte {
 // patch sends a merge patch without a resourceVersion, as the careless do.
 func patch(t *testing.T, c client.Client, u *unstructured.Unstructured, change string) error {
 	t.Helper()
-	return c.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, asJSON(t, change)), strict)
+	return c.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, asJSON(t, change)))
 }
 
 // patchStatus sends a merge patch of the status, as `kubectl patch --subresource=status --type=merge` does.
@@ -133,7 +93,7 @@ func patchStatus(t *testing.T, c client.Client, u *unstructured.Unstructured, st
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.Status().Patch(t.Context(), u, client.RawPatch(types.MergePatchType, body), strict)
+	return c.Status().Patch(t.Context(), u, client.RawPatch(types.MergePatchType, body))
 }
 
 // check holds an answer against what is wanted: no error when refused is empty, else an Invalid that says so.
@@ -163,7 +123,7 @@ func must(t *testing.T, err error) {
 // create makes an object, and removes it when the test is over.
 func create(t *testing.T, c client.Client, u *unstructured.Unstructured) error {
 	t.Helper()
-	if err := c.Create(t.Context(), u, strict); err != nil {
+	if err := c.Create(t.Context(), u); err != nil {
 		return err
 	}
 	t.Cleanup(func() {

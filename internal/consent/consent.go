@@ -66,7 +66,7 @@ func accepts(mode v1alpha1.ConsentMode, p Proposal) bool {
 	case v1alpha1.ConsentTrustCollaborator:
 		return p.Proposer != "" && slices.Contains(p.Consent.Spec.Collaborators, p.Proposer)
 	case v1alpha1.ConsentTrustRoom:
-		return p.ProposerInRoom
+		return p.Proposer != "" && p.ProposerInRoom
 	default:
 		return false
 	}
@@ -122,7 +122,7 @@ type Decider struct {
 }
 
 // Decide carries out a verdict on a task whose consent is already settled. It answers false with no problem when the same
-// verdict stands already.
+// verdict stands already. What a Consent accepted the owner may accept in person too: it then outlives the Consent.
 func Decide(
 	task *v1alpha1.Task, p Proposal, d Decider, verdict v1alpha1.Verdict, reason string, now time.Time,
 ) (v1alpha1.TaskConsent, bool, *problem.Problem) {
@@ -144,10 +144,11 @@ func Decide(
 	if verdict == v1alpha1.VerdictReject {
 		want = v1alpha1.ConsentRejected
 	}
-	if current.State == want {
+	begun := task.Status.State == v1alpha1.TaskDoing || terminal(task.Status.State)
+	if current.State == want && (!current.Standing || begun) {
 		return current, false, nil
 	}
-	if current.State != v1alpha1.ConsentPending || terminal(task.Status.State) {
+	if (current.State != v1alpha1.ConsentPending && current.State != want) || terminal(task.Status.State) {
 		return current, false, problem.New(problem.Conflict,
 			"the proposal is not pending: its consent is %s and the task is %s", current.State, task.Status.State).
 			WithHint("its creator can assign the task again to propose it anew")

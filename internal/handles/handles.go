@@ -2,8 +2,10 @@
 package handles
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/problem"
@@ -11,6 +13,9 @@ import (
 
 // MaxLength of a handle in characters: a name, an owner and a session.
 const MaxLength = 512
+
+// maxSession is how many characters a session may have.
+const maxSession = 64
 
 // Handle is what a handle says. Either Plate or Name is set.
 type Handle struct {
@@ -44,34 +49,35 @@ func Alias(name, owner string) string { return "@" + name + "(" + owner + ")" }
 // The problem it returns names the field.
 func Parse(field, s string) (Handle, *problem.Problem) {
 	const form = "must be a plate (BRNL-AGT-…) or an alias such as @name(owner) or @name(owner)#session"
-	if s == "" || len(s) > MaxLength {
+	if s == "" || utf8.RuneCountInString(s) > MaxLength {
 		return Handle{}, problem.Invalid(field, form)
 	}
-	rest, h := strings.TrimPrefix(s, "@"), Handle{}
-	// The owner may hold a #, so the session is what stands behind the closing parenthesis, if there is one.
-	tail := max(strings.LastIndex(rest, ")"), 0)
-	if i := strings.Index(rest[tail:], "#"); i >= 0 {
-		h.Session, rest = rest[tail+i+1:], rest[:tail+i]
-		if h.Session == "" || len(h.Session) > 64 {
-			return Handle{}, problem.Invalid(field, "names no session behind #: %s", form)
-		}
+	// A name holds neither ( nor #, an owner no parenthesis, and a session may hold anything: so it is read from the left.
+	rest := strings.TrimPrefix(s, "@")
+	end := strings.IndexAny(rest, "(#")
+	if end < 0 {
+		end = len(rest)
 	}
-	if ids.IsPlate(rest) {
-		h.Plate = rest
-		return h, nil
-	}
-	name, owner, found := strings.Cut(rest, "(")
-	if found {
-		var closed bool
-		owner, closed = strings.CutSuffix(owner, ")")
-		if !closed || owner == "" || strings.ContainsAny(owner, "()") {
+	h := Handle{Name: rest[:end]}
+	rest = rest[end:]
+	if strings.HasPrefix(rest, "(") {
+		owner, tail, closed := strings.Cut(rest[1:], ")")
+		if !closed || owner == "" || strings.Contains(owner, "(") {
 			return Handle{}, problem.Invalid(field, form)
 		}
+		h.Owner, rest = owner, tail
 	}
-	if name == "" || strings.ContainsAny(name, ")# \t\r\n") {
+	session, found := strings.CutPrefix(rest, "#")
+	switch {
+	case h.Name == "" || strings.ContainsAny(h.Name, ") \t\r\n"), rest != "" && !found:
 		return Handle{}, problem.Invalid(field, form)
+	case found && (session == "" || utf8.RuneCountInString(session) > maxSession):
+		return Handle{}, problem.Invalid(field, "names no session behind #: %s", form)
 	}
-	h.Name, h.Owner = name, owner
+	h.Session = session
+	if h.Owner == "" && ids.IsPlate(h.Name) {
+		h.Plate, h.Name = h.Name, ""
+	}
 	return h, nil
 }
 
@@ -93,11 +99,8 @@ func Match(h Handle, agents []Agent) []Agent {
 }
 
 func sortAgents(agents []Agent) {
-	sort.Slice(agents, func(i, j int) bool {
-		if x, y := agents[i].Alias(), agents[j].Alias(); x != y {
-			return x < y
-		}
-		return agents[i].Plate < agents[j].Plate
+	slices.SortFunc(agents, func(a, b Agent) int {
+		return cmp.Or(cmp.Compare(a.Alias(), b.Alias()), cmp.Compare(a.Plate, b.Plate))
 	})
 }
 

@@ -31,7 +31,7 @@ var (
 // ID gives the ULID that tools call an object by: the annotation agentrooms.dev/id where a restore kept an old id, else the
 // creation time and the first 80 bits of the UID. It is empty for an object that does not exist yet.
 func ID(obj metav1.Object) string {
-	if id := obj.GetAnnotations()[v1alpha1.IDAnnotation]; id != "" {
+	if id := obj.GetAnnotations()[v1alpha1.IDAnnotation]; Valid(id) {
 		return id
 	}
 	return NaturalID(obj)
@@ -49,23 +49,28 @@ func NaturalID(obj metav1.Object) string {
 
 // CreatedAt gives the time that an id holds, and false for what is no id.
 func CreatedAt(id string) (time.Time, bool) {
-	u, err := ulid.ParseStrict(id)
-	if err != nil {
-		return time.Time{}, false
-	}
-	return ulid.Time(u.Time()), true
+	u, ok := parse(id)
+	return ulid.Time(u.Time()), ok
 }
 
-// Valid says whether a string has the form of an id.
+// Valid says whether a string has the form of an id. There is one way to write it: in upper case.
 func Valid(id string) bool {
-	_, err := ulid.ParseStrict(id)
-	return err == nil
+	_, ok := parse(id)
+	return ok
+}
+
+func parse(id string) (ulid.ULID, bool) {
+	u, err := ulid.ParseStrict(id)
+	if err != nil || u.String() != id {
+		return ulid.ULID{}, false
+	}
+	return u, true
 }
 
 // Plate gives an Agent's public id: BRNL-AGT- and the UID in Crockford's base 32, or the annotation agentrooms.dev/id.
 // It is empty for an object that does not exist yet.
 func Plate(agent *v1alpha1.Agent) string {
-	if id := agent.Annotations[v1alpha1.IDAnnotation]; strings.HasPrefix(id, PlatePrefix) {
+	if id := agent.Annotations[v1alpha1.IDAnnotation]; IsPlate(id) {
 		return id
 	}
 	bits, ok := uidBits(agent.UID)
@@ -81,8 +86,8 @@ func IsPlate(s string) bool {
 	if !ok || len(rest) != 26 {
 		return false
 	}
-	_, err := crockford.DecodeString(rest)
-	return err == nil
+	bits, err := crockford.DecodeString(rest)
+	return err == nil && crockford.EncodeToString(bits) == rest // the decoder overlooks line breaks and spare bits
 }
 
 // uidBits reads the 128 bits of a UID. The API server makes UUIDs; any other UID is hashed.
@@ -122,8 +127,8 @@ func MessageID(roomID string, at time.Time, seq int64) string {
 
 // MessageSeq gives the seq that a message id holds, and false when the id is not of a message in that room.
 func MessageSeq(roomID, id string) (int64, bool) {
-	u, err := ulid.ParseStrict(id)
-	if err != nil {
+	u, ok := parse(id)
+	if !ok {
 		return 0, false
 	}
 	entropy := u.Entropy()
@@ -152,7 +157,7 @@ func ParseMentionID(id string) (messageID string, index int32, ok bool) {
 		return "", 0, false
 	}
 	n, err := strconv.ParseInt(tail, 10, 32)
-	if err != nil || n < 0 || n >= v1alpha1.MaxMessageMentions {
+	if err != nil || n < 0 || n >= v1alpha1.MaxMessageMentions || strconv.FormatInt(n, 10) != tail {
 		return "", 0, false
 	}
 	return messageID, int32(n), true

@@ -40,7 +40,12 @@ func compare(a, b v1alpha1.MentionKey) int {
 
 // from gives the refs beyond a seq. Refs must be in their order.
 func from(refs []Ref, seq int64) []Ref {
-	i, _ := slices.BinarySearchFunc(refs, seq+1, func(r Ref, s int64) int { return compare(r.Key, v1alpha1.MentionKey{Seq: s}) })
+	i, _ := slices.BinarySearchFunc(refs, seq, func(r Ref, s int64) int {
+		if r.Key.Seq <= s {
+			return -1
+		}
+		return 1
+	})
 	return refs[i:]
 }
 
@@ -53,9 +58,22 @@ func IsAcked(s *v1alpha1.InboxStatus, k v1alpha1.MentionKey) bool {
 	return found
 }
 
-// Pending counts the mentions that are not acknowledged. Refs are all mentions of the agent, in their order.
+// Pending counts the mentions that are not acknowledged. Refs are all mentions of the agent, in their order. An
+// acknowledgement of a mention that is not among them, which a replica may hear of before it sees the message, counts for
+// nothing.
 func Pending(s *v1alpha1.InboxStatus, refs []Ref) int {
-	return len(from(refs, s.AckedThrough)) - len(s.Acked)
+	open := from(refs, s.AckedThrough)
+	n := len(open)
+	for _, k := range s.Acked {
+		if _, found := find(open, k); found {
+			n--
+		}
+	}
+	return n
+}
+
+func find(refs []Ref, k v1alpha1.MentionKey) (int, bool) {
+	return slices.BinarySearchFunc(refs, k, func(r Ref, k v1alpha1.MentionKey) int { return compare(r.Key, k) })
 }
 
 // Live says whether a session of the agent shows signs of life.
@@ -81,18 +99,24 @@ func Deliver(
 ) (given []Ref, next *v1alpha1.InboxStatus, more bool) {
 	held := map[v1alpha1.MentionKey]v1alpha1.Delivery{}
 	for _, d := range s.Deliveries {
-		held[d.MentionKey] = d
+		if !gone(d, refs) {
+			held[d.MentionKey] = d
+		}
 	}
 	fresh := false
-	room := v1alpha1.MaxDeliveries - len(s.Deliveries)
+	room := v1alpha1.MaxDeliveries - len(held)
 	for _, ref := range from(refs, max(s.AckedThrough, r.SinceSeq)) {
 		if IsAcked(s, ref.Key) || !deliverable(ref, held, live, r.Session, now) {
 			continue
 		}
-		d, known := held[ref.Key]
-		if len(given) == r.Limit || (!known && room == 0) {
+		if len(given) >= r.Limit {
 			more = true
 			break
+		}
+		d, known := held[ref.Key]
+		if !known && room == 0 {
+			more = true
+			continue
 		}
 		if !known {
 			room--
@@ -104,6 +128,7 @@ func Deliver(
 		return given, nil, more
 	}
 	next = s.DeepCopy()
+	next.Deliveries = slices.DeleteFunc(next.Deliveries, func(d v1alpha1.Delivery) bool { return gone(d, refs) })
 	until := metav1.NewMicroTime(now.Add(r.Visibility))
 	for _, ref := range given {
 		next.Deliveries = slices.DeleteFunc(next.Deliveries, func(d v1alpha1.Delivery) bool { return d.MentionKey == ref.Key })
@@ -112,6 +137,9 @@ func Deliver(
 	}
 	return given, next, more
 }
+
+// gone says whether the message of a delivery has left the log, which it does from the front. Nobody will acknowledge it.
+func gone(d v1alpha1.Delivery, refs []Ref) bool { return len(refs) > 0 && d.Seq < refs[0].Key.Seq }
 
 func deliverable(
 	ref Ref, held map[v1alpha1.MentionKey]v1alpha1.Delivery, live Live, session string, now time.Time,
@@ -132,7 +160,7 @@ func Ack(s *v1alpha1.InboxStatus, refs []Ref, keys []v1alpha1.MentionKey) (
 	acked, already []v1alpha1.MentionKey, next *v1alpha1.InboxStatus, p *problem.Problem,
 ) {
 	for _, k := range keys {
-		if _, found := slices.BinarySearchFunc(refs, k, func(r Ref, k v1alpha1.MentionKey) int { return compare(r.Key, k) }); !found {
+		if _, found := find(refs, k); !found {
 			return nil, nil, nil, problem.Invalid("mention_ids", "holds a mention that is not yours")
 		}
 		if IsAcked(s, k) || slices.Contains(acked, k) {
@@ -152,10 +180,16 @@ func Ack(s *v1alpha1.InboxStatus, refs []Ref, keys []v1alpha1.MentionKey) (
 	return acked, already, next, p
 }
 
+// maxSeq is the largest seq there is: a message id holds 40 bits of it.
+const maxSeq = 1<<40 - 1
+
 // AckThrough acknowledges every mention up to a seq and takes the messages up to it as read.
 func AckThrough(s *v1alpha1.InboxStatus, refs []Ref, seq int64) (
 	acked []v1alpha1.MentionKey, next *v1alpha1.InboxStatus, p *problem.Problem,
 ) {
+	if seq > maxSeq {
+		return nil, nil, problem.Invalid("last_mention_seq", "is beyond any message")
+	}
 	for _, ref := range from(refs, s.AckedThrough) {
 		if ref.Key.Seq > seq {
 			break

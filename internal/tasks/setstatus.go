@@ -3,6 +3,7 @@ package tasks
 import (
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -38,6 +39,9 @@ func SetStatus(t *v1alpha1.Task, a Actor, c Change, now time.Time) (Outcome, *pr
 	if needsReason(c.To) && c.Reason == "" {
 		return Outcome{}, problem.Invalid("reason", "must be given with status %s: say why", toolState(c.To))
 	}
+	if p := valid(c); p != nil {
+		return Outcome{}, p
+	}
 	if replayed(t, a, c) {
 		return Outcome{}, nil
 	}
@@ -50,15 +54,33 @@ func SetStatus(t *v1alpha1.Task, a Actor, c Change, now time.Time) (Outcome, *pr
 		}
 		return byHolder(t, a, c, now), nil
 	}
-	if result(c.To) && (c.Fence != nil || !bystander(t, a, c)) {
+	if result(c.To) && !bystander(t, a, c) {
 		return byFormerHolder(t, a, c, now)
 	}
 	return byOthers(t, a, c, now)
 }
 
-// bystander says whether the caller may make the change without ever having held the task.
+// valid says whether the change can be written at all.
+func valid(c Change) *problem.Problem {
+	if _, known := toolStates[c.To]; !known || c.To == v1alpha1.TaskDoing {
+		return problem.Invalid("status", "may not be set to %q this way: claim the task to work on it", c.To)
+	}
+	n := 0
+	for _, artifact := range c.Artifacts {
+		n += utf8.RuneCountInString(artifact)
+	}
+	if n > v1alpha1.MaxArtifactCharacters {
+		return problem.Invalid("artifacts", "have %d characters together, at most %d are allowed",
+			n, v1alpha1.MaxArtifactCharacters)
+	}
+	return nil
+}
+
+// bystander says whether the caller may make the change without ever having held the task. A fence of another epoch than
+// the present one is the word of one who did hold it.
 func bystander(t *v1alpha1.Task, a Actor, c Change) bool {
-	return c.To == v1alpha1.TaskFailed && t.Status.State == v1alpha1.TaskBlocked && (a.Assignee || a.Creator || a.Admin)
+	return c.To == v1alpha1.TaskFailed && t.Status.State == v1alpha1.TaskBlocked && (a.Assignee || a.Creator || a.Admin) &&
+		(c.Fence == nil || *c.Fence == t.Status.Epoch)
 }
 
 func needsReason(s v1alpha1.TaskState) bool {
@@ -129,8 +151,11 @@ func byFormerHolder(t *v1alpha1.Task, a Actor, c Change, now time.Time) (Outcome
 	last := t.Status.LastClaim
 	mine := last != nil && last.Holder == a.Plate && last.Session == a.Session
 	fenced := mine && (c.Fence == nil || *c.Fence == last.Epoch)
-	if t.Status.State == v1alpha1.TaskTodo && fenced && last.Ended == v1alpha1.ClaimExpired {
+	unclaimed := mine && t.Status.Epoch == last.Epoch+1
+	if t.Status.State == v1alpha1.TaskTodo && fenced && unclaimed && last.Ended == v1alpha1.ClaimExpired {
 		s := *t.Status.DeepCopy()
+		// Only once: whoever reopens the task wants it done anew.
+		s.LastClaim.Ended = v1alpha1.ClaimFinished
 		move(&s, c.To, a.name(), "late: "+note(c), now)
 		write(&s, a, c, last.Epoch, true, now)
 		return Outcome{Status: &s}, nil

@@ -29,12 +29,7 @@ type Actor struct {
 }
 
 // name gives how history calls the actor.
-func (a Actor) name() string {
-	if a.Session == "" {
-		return a.Plate
-	}
-	return a.Plate + "/" + a.Session
-}
+func (a Actor) name() string { return Truncate(Holder(a.Plate, a.Session), maxBy) }
 
 // Holder gives how a claim's holder is called in Leases and answers: plate/session.
 func Holder(plate, session string) string {
@@ -129,9 +124,10 @@ func Claim(t *v1alpha1.Task, r ClaimRequest, now time.Time) (ClaimResult, *probl
 	return ClaimResult{Status: s, Write: true}, nil
 }
 
-// maxHistory and maxNote are the bounds of the schema.
+// maxHistory, maxBy and maxNote are the bounds of the schema.
 const (
 	maxHistory = 20
+	maxBy      = 128
 	maxNote    = 128
 )
 
@@ -147,7 +143,7 @@ func move(s *v1alpha1.TaskStatus, to v1alpha1.TaskState, by, note string, now ti
 	}
 	s.State = to
 	s.History = append(s.History, v1alpha1.TaskEvent{
-		At: metav1.NewTime(now), From: from, To: to, By: by, Epoch: s.Epoch, Note: Truncate(note, maxNote),
+		At: metav1.NewTime(now), From: from, To: to, By: Truncate(by, maxBy), Epoch: s.Epoch, Note: Truncate(note, maxNote),
 	})
 	if n := len(s.History); n > maxHistory {
 		s.History = slices.Clone(s.History[n-maxHistory:])

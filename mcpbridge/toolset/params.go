@@ -39,10 +39,10 @@ type Param struct {
 	Description string
 	// Enum lists the values allowed.
 	Enum []string
-	// Max bounds the characters of a string (each, in a list), and the value of an integer. Zero stands for MaxString, and
-	// for no bound on an integer.
+	// Max bounds the characters of a string (each, in a list), and the value of an integer. Zero stands for MaxString. An
+	// integer with neither Min nor Max has no bound.
 	Max int64
-	// Min bounds an integer's value from below when MinSet, or the characters of a string.
+	// Min bounds an integer's value from below, or the characters of a string.
 	Min int64
 	// MaxItems bounds a list. Zero stands for 100.
 	MaxItems int
@@ -93,8 +93,8 @@ func (p Param) schema() map[string]any {
 	case TypeStrings:
 		s["type"], s["items"] = "array", map[string]any{"type": "string"}
 	case TypeInteger:
-		if p.Min != 0 || p.Max != 0 {
-			s["minimum"], s["maximum"] = p.Min, p.Max
+		if p.bounded() {
+			s["minimum"], s["maximum"] = p.Min, p.max()
 		}
 	case TypeString:
 		if p.Max > MaxString {
@@ -106,12 +106,38 @@ func (p Param) schema() map[string]any {
 		s["type"] = []string{s["type"].(string), "null"}
 	}
 	if len(p.Enum) > 0 {
-		s["enum"] = p.Enum
+		s["enum"] = p.enum()
 	}
 	if p.Description != "" {
 		s["description"] = p.Description
 	}
 	return s
+}
+
+// enum lists the values for the schema, null among them where it may be given.
+func (p Param) enum() []any {
+	values := make([]any, 0, len(p.Enum)+1)
+	for _, v := range p.Enum {
+		values = append(values, v)
+	}
+	if p.Nullable {
+		values = append(values, nil)
+	}
+	return values
+}
+
+// bounded says whether an integer has bounds.
+func (p Param) bounded() bool { return p.Min != 0 || p.Max != 0 }
+
+// maxInteger is the largest integer that every JSON library reads as what it is.
+const maxInteger = 1<<53 - 1
+
+// max gives the largest value of an integer.
+func (p Param) max() int64 {
+	if p.Max == 0 && p.Min > 0 {
+		return maxInteger
+	}
+	return p.Max
 }
 
 // Args are the checked arguments of a call.
@@ -275,12 +301,12 @@ func (p Param) parse(raw json.RawMessage) (any, *problem.Problem) {
 
 func (p Param) parseInteger(raw json.RawMessage) (any, *problem.Problem) {
 	var f float64
-	if err := json.Unmarshal(raw, &f); err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+	if err := json.Unmarshal(raw, &f); err != nil || f != math.Trunc(f) || math.Abs(f) > maxInteger {
 		return nil, problem.Invalid(p.Name, "must be an integer")
 	}
 	n := int64(f)
-	if (p.Min != 0 || p.Max != 0) && (n < p.Min || n > p.Max) {
-		return nil, problem.Invalid(p.Name, "must be from %d to %d", p.Min, p.Max)
+	if p.bounded() && (n < p.Min || n > p.max()) {
+		return nil, problem.Invalid(p.Name, "must be from %d to %d", p.Min, p.max())
 	}
 	return n, nil
 }
@@ -337,6 +363,9 @@ func (p Param) checkCharacters(s string) *problem.Problem {
 	for _, r := range s {
 		if (r < 0x20 && r != '\n' && r != '\t' && r != '\r') || r == 0x7f {
 			return problem.Invalid(p.Name, "holds the control character %s: remove it", fmt.Sprintf("U+%04X", r))
+		}
+		if r == utf8.RuneError {
+			return problem.Invalid(p.Name, "holds U+FFFD, the mark of text that could not be decoded: send UTF-8")
 		}
 	}
 	return nil
