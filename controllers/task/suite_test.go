@@ -10,6 +10,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -98,7 +99,9 @@ func (s *stage) restart() {
 	}
 }
 
-func (s *stage) key(name string) client.ObjectKey { return client.ObjectKey{Namespace: s.ns, Name: name} }
+func (s *stage) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: s.ns, Name: name}
+}
 
 func (s *stage) must(err error) {
 	s.Helper()
@@ -348,7 +351,7 @@ func conditionsOf(t *v1alpha1.Task) map[string]string {
 	return out
 }
 
-// start runs the controller with a manager of its own, for tests of what wakes it.
+// start runs the controller with a manager of its own and the system's clock, for tests of what wakes it.
 func (s *stage) start() {
 	s.Helper()
 	opts := ctrl.Options{Scheme: s.env.Scheme}
@@ -359,7 +362,8 @@ func (s *stage) start() {
 	s.must(err)
 	s.must(index.Register(s.Context(), mgr.GetFieldIndexer()))
 	r := &Reconciler{
-		Client: &hooked{Client: mgr.GetClient(), hooks: s.hooks}, Live: mgr.GetAPIReader(), Clock: s.clock, Events: s.events, Poster: s.poster,
+		Client: &hooked{Client: mgr.GetClient(), hooks: s.hooks}, Live: mgr.GetAPIReader(),
+		Clock: clock.RealClock{}, Events: s.events, Poster: s.poster,
 	}
 	s.must(r.SetupWithManager(mgr))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -372,4 +376,3 @@ func (s *stage) start() {
 		}
 	})
 }
-

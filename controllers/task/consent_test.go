@@ -1,0 +1,249 @@
+package task
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/consent"
+	"github.com/agentrooms/agentrooms/internal/tasks"
+	"github.com/agentrooms/agentrooms/test/testenv"
+)
+
+// TestConsentModes gives tasks to helper, whose owner is bob, under every mode, and lets bob withdraw the consent then.
+func TestConsentModes(t *testing.T) {
+	mallory := &v1alpha1.TaskCreator{User: "mallory"}
+	said := &v1alpha1.TaskCreator{User: "said"}
+	for name, c := range map[string]struct {
+		mode    v1alpha1.ConsentMode
+		trusted []string
+		by      *v1alpha1.TaskCreator
+		want    v1alpha1.ConsentState
+	}{
+		"no consent":                           {by: said, want: v1alpha1.ConsentPending},
+		"task by task":                         {mode: v1alpha1.ConsentTaskByTask, by: said, want: v1alpha1.ConsentPending},
+		"all":                                  {mode: v1alpha1.ConsentApproveAll, by: mallory, want: v1alpha1.ConsentAccepted},
+		"a collaborator":                       {mode: v1alpha1.ConsentTrustCollaborator, trusted: []string{"said"}, by: said, want: v1alpha1.ConsentAccepted},
+		"not a collaborator":                   {mode: v1alpha1.ConsentTrustCollaborator, trusted: []string{"said"}, by: mallory, want: v1alpha1.ConsentPending},
+		"somebody of the room":                 {mode: v1alpha1.ConsentTrustRoom, by: said, want: v1alpha1.ConsentAccepted},
+		"somebody who is not of the room":      {mode: v1alpha1.ConsentTrustRoom, by: mallory, want: v1alpha1.ConsentPending},
+		"the owner of the assignee":            {by: &v1alpha1.TaskCreator{User: "bob"}, want: v1alpha1.ConsentAuto},
+		"nobody knows who, and all is allowed": {mode: v1alpha1.ConsentApproveAll, want: v1alpha1.ConsentAccepted},
+		"nobody knows who, the room is":        {mode: v1alpha1.ConsentTrustRoom, want: v1alpha1.ConsentPending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			agreed := testenv.Consent(s.ns, "lab", "bob", c.mode, c.trusted...)
+			if c.mode != "" {
+				s.create(agreed)
+			}
+			task := testenv.Task(s.ns, "lab", "work", "")
+			task.Spec.Creator, task.Spec.Assignee = c.by, "helper"
+			s.create(task)
+			got := s.settle("work").Status.Consent
+			if got.State != c.want || got.Assignee != s.plate("helper") {
+				t.Fatalf("consent %+v, want %s for helper", got, c.want)
+			}
+			if c.mode == "" {
+				return
+			}
+			s.must(s.client.Delete(t.Context(), agreed))
+			if got := s.settle("work").Status.Consent; got.State != v1alpha1.ConsentPending {
+				t.Errorf("consent %+v after bob withdrew his, want Pending", got)
+			}
+		})
+	}
+}
+
+// TestConsentIsGivenLater lets tasks wait first.
+func TestConsentIsGivenLater(t *testing.T) {
+	s := newStage(t)
+	s.create(testenv.Proposal(s.ns, "lab", "work", s.agents["cc"], s.agents["helper"]))
+	s.settle("work")
+	agreed := testenv.Consent(s.ns, "lab", "bob", v1alpha1.ConsentTrustCollaborator, "said")
+	s.create(agreed)
+	got := s.settle("work").Status.Consent
+	want := &v1alpha1.TaskConsent{
+		State: v1alpha1.ConsentAccepted, Assignee: s.plate("helper"), By: "TrustCollaborator", Standing: true,
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(v1alpha1.TaskConsent{}, "At")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want2 := []string{"Normal ConsentAutoAccepted Decide: The owner's consent for the room (TrustCollaborator) accepted the proposal"}
+	if diff := cmp.Diff(want2, s.events.all()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+
+	// Work that has begun goes on when the consent is withdrawn.
+	s.claim("work", "helper", "s1")
+	s.settle("work")
+	s.must(s.client.Delete(t.Context(), agreed))
+	task := s.settle("work")
+	if task.Status.State != v1alpha1.TaskDoing || task.Status.Consent.State != v1alpha1.ConsentAccepted {
+		t.Errorf("%s with consent %s, want Doing and Accepted", task.Status.State, task.Status.Consent.State)
+	}
+	status, p := tasks.Release(task, tasks.Actor{Plate: s.plate("helper"), Session: "s1"}, nil, s.clock.Now())
+	if p != nil {
+		t.Fatal(p)
+	}
+	task.Status = *status
+	s.must(s.client.Status().Update(t.Context(), task))
+	if got := s.settle("work").Status.Consent.State; got != v1alpha1.ConsentPending {
+		t.Errorf("consent %s after the work was given back, want Pending", got)
+	}
+}
+
+// TestDecisionWithKubectl decides by the spec, as a person does.
+func TestDecisionWithKubectl(t *testing.T) {
+	for name, c := range map[string]struct {
+		creator  string
+		decision v1alpha1.TaskDecision
+		want     v1alpha1.ConsentState
+	}{
+		"accepted":                 {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept, By: "bob"}, v1alpha1.ConsentAccepted},
+		"rejected":                 {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictReject, By: "bob", Reason: "no"}, v1alpha1.ConsentRejected},
+		"by one's own proposer":    {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept, By: "said"}, v1alpha1.ConsentPending},
+		"by somebody else":         {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept, By: "mallory"}, v1alpha1.ConsentPending},
+		"by nobody knows whom":     {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept}, v1alpha1.ConsentPending},
+		"of the same owner anyway": {"bob", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictReject, By: "bob"}, v1alpha1.ConsentAuto},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			task := testenv.Task(s.ns, "lab", "work", c.creator)
+			task.Spec.Assignee = "helper"
+			s.create(task)
+			s.settle("work")
+			s.update("work", func(t *v1alpha1.Task) { t.Spec.Decision = &c.decision })
+			got := s.settle("work").Status.Consent
+			if got.State != c.want {
+				t.Fatalf("consent %s, want %s", got.State, c.want)
+			}
+			decided := c.want == v1alpha1.ConsentAccepted || c.want == v1alpha1.ConsentRejected
+			if n := len(s.events.all()); (n == 1) != decided {
+				t.Errorf("events %q", s.events.all())
+			}
+			if decided {
+				// A decision in person stands, whatever the owner agrees to in general.
+				s.create(testenv.Consent(s.ns, "lab", "bob", v1alpha1.ConsentApproveAll))
+				if again := s.settle("work").Status.Consent; again.State != c.want {
+					t.Errorf("consent %s after a Consent came, want %s", again.State, c.want)
+				}
+			}
+		})
+	}
+}
+
+// TestOldestConsentIsInForce lets a second Consent try to widen the first.
+func TestOldestConsentIsInForce(t *testing.T) {
+	s := newStage(t)
+	first := testenv.Consent(s.ns, "lab", "bob", v1alpha1.ConsentTaskByTask)
+	first.Name = "a-first"
+	second := testenv.Consent(s.ns, "lab", "bob", v1alpha1.ConsentApproveAll)
+	second.Name = "b-second"
+	s.create(first, second, testenv.Proposal(s.ns, "lab", "work", s.agents["cc"], s.agents["helper"]))
+	if got := s.settle("work").Status.Consent.State; got != v1alpha1.ConsentPending {
+		t.Errorf("consent %s, want Pending", got)
+	}
+	s.must(s.client.Delete(t.Context(), first))
+	if got := s.settle("work").Status.Consent.State; got != v1alpha1.ConsentAccepted {
+		t.Errorf("consent %s after the first is gone, want Accepted", got)
+	}
+}
+
+// TestBridgeDecisionIsAnnounced lets the bridge write the decision: the Event comes once, and not again after a restart.
+func TestBridgeDecisionIsAnnounced(t *testing.T) {
+	s := newStage(t)
+	s.create(testenv.Proposal(s.ns, "lab", "work", s.agents["cc"], s.agents["helper"]))
+	task := s.settle("work")
+	decided, ok, p := consent.Decide(task, consent.Proposal{Proposer: "said", Assignee: s.plate("helper"), AssigneeOwner: "bob"},
+		consent.Decider{Owner: "bob", Delegated: true}, v1alpha1.VerdictAccept, "", s.clock.Now())
+	if p != nil || !ok {
+		t.Fatal(p, ok)
+	}
+	task.Status.Consent = &decided
+	s.must(s.client.Status().Update(t.Context(), task))
+	s.settle("work")
+	s.restart()
+	s.settle("work")
+	if diff := cmp.Diff([]string{"Normal ConsentAccepted Decide: bob accepted the proposal"}, s.events.all()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestAssignee(t *testing.T) {
+	s := newStage(t)
+	outsider := testenv.Agent(s.ns, "outsider", "said")
+	s.create(outsider)
+	for i, c := range []struct {
+		assignee, ready string
+		consent         v1alpha1.ConsentState
+	}{
+		{"", "True Ready", v1alpha1.ConsentAuto},
+		{"cc", "True Ready", v1alpha1.ConsentAuto},
+		{s.plate("cc"), "True Ready", v1alpha1.ConsentAuto},
+		{"helper", "True Ready", v1alpha1.ConsentPending},
+		{"nobody", "False UnknownAssignee", v1alpha1.ConsentPending},
+		{"BRNL-AGT-00000000000000000000000000", "False UnknownAssignee", v1alpha1.ConsentPending},
+		{"outsider", "False UnknownAssignee", v1alpha1.ConsentAuto},
+	} {
+		name := fmt.Sprintf("work-%d", i)
+		task := testenv.Task(s.ns, "lab", name, "said")
+		task.Spec.Assignee = c.assignee
+		s.create(task)
+		got := s.settle(name)
+		if ready := conditionsOf(got)[v1alpha1.ReadyCondition]; ready != c.ready || got.Status.Consent.State != c.consent {
+			t.Errorf("assigned to %q: %s with consent %s, want %s and %s", c.assignee, ready, got.Status.Consent.State, c.ready, c.consent)
+		}
+	}
+	task := testenv.Task(s.ns, "nowhere", "lost", "said")
+	s.create(task)
+	got := s.settle("lost")
+	if ready := conditionsOf(got)[v1alpha1.ReadyCondition]; ready != "False RoomNotFound" || got.Status.Consent != nil {
+		t.Errorf("in a room that is not there: %s with consent %+v", ready, got.Status.Consent)
+	}
+}
+
+// TestReassignWhileDoing takes the task from its holder, and its lease with it.
+func TestReassignWhileDoing(t *testing.T) {
+	s := newStage(t)
+	s.create(testenv.Proposal(s.ns, "lab", "work", s.agents["cc"], s.agents["dd"]))
+	s.settle("work")
+	held := s.claim("work", "dd", "s1")
+	s.settle("work")
+	s.update("work", func(t *v1alpha1.Task) { t.Spec.Assignee = s.plate("helper") })
+	task := s.settle("work")
+	want := &v1alpha1.TaskLastClaim{Holder: s.plate("dd"), Session: "s1", Epoch: held.Status.Epoch, Ended: v1alpha1.ClaimRevoked, At: metav1.NewTime(s.clock.Now())}
+	if diff := cmp.Diff(want, task.Status.LastClaim); diff != "" {
+		t.Errorf("last claim (-want +got):\n%s", diff)
+	}
+	if task.Status.State != v1alpha1.TaskTodo || task.Status.Consent.State != v1alpha1.ConsentPending {
+		t.Errorf("%s with consent %s, want Todo and Pending", task.Status.State, task.Status.Consent.State)
+	}
+	if l := s.lease("work"); l != nil {
+		t.Errorf("the lease is still there: %+v", l.Spec)
+	}
+	s.wantPosted("is assigned to → dd/work", "was proposed by → deputy/work")
+	// Whoever holds what nobody is assigned to keeps it.
+	s.create(testenv.Task(s.ns, "lab", "free", "said"))
+	s.settle("free")
+	s.claim("free", "helper", "s1")
+	if got := s.settle("free").Status.State; got != v1alpha1.TaskDoing {
+		t.Errorf("a task that nobody is assigned to was taken from its holder: %s", got)
+	}
+}
+
+// TestPendingCannotBeClaimed holds careless writers to the consent.
+func TestPendingCannotBeClaimed(t *testing.T) {
+	s := newStage(t)
+	s.create(testenv.Proposal(s.ns, "lab", "work", s.agents["cc"], s.agents["helper"]))
+	task := s.settle("work")
+	task.Status.State, task.Status.Epoch = v1alpha1.TaskDoing, task.Status.Epoch+1
+	task.Status.Claim = &v1alpha1.TaskClaim{Holder: s.plate("helper"), Session: "s1"}
+	if err := s.env.Client.Status().Update(t.Context(), task); err == nil {
+		t.Error("a pending proposal was claimed")
+	}
+}
