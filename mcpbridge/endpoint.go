@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -98,15 +99,11 @@ func describe(t *toolset.Tool) (mcp.Tool, error) {
 // outputSchema makes room for the error envelope: clients hold an error's structured content against the schema as well.
 func outputSchema(result map[string]any) map[string]any {
 	schema := make(map[string]any, len(result)+2)
-	for k, v := range result {
-		schema[k] = v
-	}
+	maps.Copy(schema, result)
 	if closed, ok := result["additionalProperties"].(bool); ok && !closed {
 		properties := map[string]any{"error": map[string]any{"type": "object"}}
 		if own, ok := result["properties"].(map[string]any); ok {
-			for k, v := range own {
-				properties[k] = v
-			}
+			maps.Copy(properties, own)
 		}
 		schema["properties"] = properties
 	}

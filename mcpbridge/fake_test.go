@@ -226,9 +226,9 @@ func (s *syncBuffer) String() string {
 }
 
 // serve starts a server with a fake toolset and fake tokens.
-func serve(t testing.TB, change ...func(*mcpbridge.Options)) *bench {
-	t.Helper()
-	b := &bench{t: t, set: newFakeSet(), tokens: newFakeTokens(), reg: prometheus.NewRegistry(), logs: &syncBuffer{}}
+func serve(tb testing.TB, change ...func(*mcpbridge.Options)) *bench {
+	tb.Helper()
+	b := &bench{t: tb, set: newFakeSet(), tokens: newFakeTokens(), reg: prometheus.NewRegistry(), logs: &syncBuffer{}}
 	opts := mcpbridge.Options{
 		Toolsets: []toolset.Toolset{b.set}, Authenticator: b.tokens, Registry: b.reg, Version: "1.2.3",
 		RateLimits: mcpbridge.RateLimits{},
@@ -239,11 +239,11 @@ func serve(t testing.TB, change ...func(*mcpbridge.Options)) *bench {
 	}
 	var err error
 	if b.server, err = mcpbridge.New(opts); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	ts := httptest.NewServer(b.server.Handler())
 	b.url, b.client = ts.URL, ts.Client()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		b.server.Drain()
 		ts.Close()
 	})
@@ -306,26 +306,26 @@ type answer struct {
 }
 
 // toolError is the envelope in a tool's answer.
-func (a *answer) toolError(t testing.TB) problem.Problem {
-	t.Helper()
+func (a *answer) toolError(tb testing.TB) problem.Problem {
+	tb.Helper()
 	var e struct{ Error problem.Problem }
 	if !a.Result.IsError {
-		t.Fatalf("the call succeeded: %s", a.Result.StructuredContent)
+		tb.Fatalf("the call succeeded: %s", a.Result.StructuredContent)
 	}
 	if err := json.Unmarshal(a.Result.StructuredContent, &e); err != nil {
-		t.Fatalf("%v in %s", err, a.Result.StructuredContent)
+		tb.Fatalf("%v in %s", err, a.Result.StructuredContent)
 	}
 	if a.Result.Content[0].Text != string(a.Result.StructuredContent) {
-		t.Errorf("the text %s is not the structured content %s", a.Result.Content[0].Text, a.Result.StructuredContent)
+		tb.Errorf("the text %s is not the structured content %s", a.Result.Content[0].Text, a.Result.StructuredContent)
 	}
 	return e.Error
 }
 
-func decode(t testing.TB, body []byte) *answer {
-	t.Helper()
+func decode(tb testing.TB, body []byte) *answer {
+	tb.Helper()
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil {
-		t.Fatalf("%v in %q", err, body)
+		tb.Fatalf("%v in %q", err, body)
 	}
 	return &a
 }
@@ -393,7 +393,7 @@ func (b *bench) listen(filter string, headers ...string) *events {
 	}()
 	b.t.Cleanup(func() {
 		cancel()
-		for range e.lines { //nolint:revive // drained
+		for range e.lines {
 		}
 		<-done
 	})
@@ -401,36 +401,36 @@ func (b *bench) listen(filter string, headers ...string) *events {
 }
 
 // next gives the next line of the stream, or "" at its end.
-func (e *events) next(t testing.TB) string {
-	t.Helper()
+func (e *events) next(tb testing.TB) string {
+	tb.Helper()
 	select {
 	case line := <-e.lines:
 		return line
 	case <-time.After(10 * time.Second):
-		t.Fatal("nothing came on the stream")
+		tb.Fatal("nothing came on the stream")
 		return ""
 	}
 }
 
-func (e *events) silent(t testing.TB, d time.Duration) {
-	t.Helper()
+func (e *events) silent(tb testing.TB, d time.Duration) {
+	tb.Helper()
 	select {
 	case line := <-e.lines:
-		t.Fatalf("something came on the stream: %s", line)
+		tb.Fatalf("something came on the stream: %s", line)
 	case <-time.After(d):
 	}
 }
 
 // eventually waits for a condition.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, what string, condition func() bool) {
+	tb.Helper()
 	deadline := time.After(10 * time.Second)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !condition() {
 		select {
 		case <-deadline:
-			t.Fatalf("waited in vain for: %s", what)
+			tb.Fatalf("waited in vain for: %s", what)
 		case <-tick.C:
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"mime"
 	"net/http"
 	"strconv"
@@ -27,32 +28,32 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Request-Id", q.id)
 	out := &response{ResponseWriter: w}
 	started := e.clock.Now()
-	defer func() {
-		if p := recover(); p != nil {
-			e.afterPanic(out, r, q, p)
-		}
-		if q.log.Enabled(r.Context(), slog.LevelDebug) {
-			method := ""
-			if q.msg != nil {
-				method = q.msg.method
-			}
-			q.log.DebugContext(r.Context(), "request", "toolset", e.set.Name(), "http", r.Method, "method", method,
-				"status", out.status, "plate", q.plate, "took", e.clock.Since(started).String())
-		}
-	}()
+	defer e.finish(out, r, q, started)
 	if e.admitHTTP(out, r, q) {
 		e.serve(out, r.WithContext(withRequest(r.Context(), q)), q)
 	}
 }
 
-func (e *endpoint) afterPanic(out *response, r *http.Request, q *request, value any) {
-	if value == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
-		panic(value)
+// finish logs the request, and answers it if it ended in a panic.
+func (e *endpoint) finish(out *response, r *http.Request, q *request, started time.Time) {
+	if p := recover(); p != nil {
+		if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+			panic(p)
+		}
+		seen := e.judge(r.Context(), q.log, caught(p))
+		if out.status == 0 {
+			writeProblem(out, seen)
+		}
 	}
-	p := e.judge(r.Context(), q.log, caught(value))
-	if out.status == 0 {
-		writeProblem(out, p)
+	if !q.log.Enabled(r.Context(), slog.LevelDebug) {
+		return
 	}
+	method := ""
+	if q.msg != nil {
+		method = q.msg.method
+	}
+	q.log.DebugContext(r.Context(), "request", "toolset", e.set.Name(), "http", r.Method, "method", method,
+		"status", out.status, "plate", q.plate, "took", e.clock.Since(started).String())
 }
 
 // admitHTTP judges the request by its headers, and answers it when it goes no further.
@@ -271,9 +272,7 @@ func (c *capture) Flush() {}
 func (c *capture) CanStream() bool { return false }
 
 func (c *capture) replay(w http.ResponseWriter) {
-	for name, values := range c.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), c.header)
 	w.WriteHeader(c.status)
 	_, _ = w.Write(c.body)
 }

@@ -24,6 +24,9 @@ const (
 	maxURILength = 2048
 )
 
+// innerNames are the members of params that are taken out of the body, by method.
+var innerNames = map[string]string{"tools/call": "arguments", "subscriptions/listen": "notifications"}
+
 // message is a JSON-RPC message as the bridge reads it: from the raw bytes, because decoding would repair what has to be
 // refused (doubled fields, broken UTF-8) and pay for what has to be bounded (depth).
 type message struct {
@@ -164,18 +167,18 @@ func (m *message) readID(raw json.RawMessage) *rpcError {
 
 // readParams finds the parts of params that the bridge itself needs, and takes inner out of the body.
 func (m *message) readParams(body []byte, params member) *rpcError {
-	innerName := map[string]string{"tools/call": "arguments", "subscriptions/listen": "notifications"}[m.method]
+	innerName := innerNames[m.method]
 	seen := fields{known: []string{"_meta", "name", "uri", "arguments", "notifications"}}
 	var inner member
 	err := members(params.value, func(f member) error {
-		switch f.name {
-		case "_meta":
+		switch {
+		case f.name == "_meta":
 			m.modern = mcp.IsModernProtocol(metaVersion(f.value))
-		case "name":
+		case f.name == "name":
 			_ = json.Unmarshal(f.value, &m.name) // what is no string is for mcp-go to refuse
-		case "uri":
+		case f.name == "uri":
 			_ = json.Unmarshal(f.value, &m.uri)
-		case innerName:
+		case innerName != "" && f.name == innerName:
 			inner = f
 		}
 		return seen.add(f.name)

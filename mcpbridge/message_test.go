@@ -18,7 +18,7 @@ func FuzzParseMessage(f *testing.F) {
 		`{"method":"tools/call","params":{"arguments":"x\\"}}`,
 		`{"method":"tools/call","params":{"arguments":-1.5e3}}`,
 		`{"method":"tools/call","params":{"arguments":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}}`,
-		`{"a":{"b":[{}]}}`, `{}`, `[]`, `{"a":1,}`, `{"a" 1}`, `{"a":}`, `{,}`, `{"a":1}}`, `{"a":tru}`,
+		`{"params":{"":{}}}`, `{"a":{"b":[{}]}}`, `{}`, `[]`, `{"a":1,}`, `{"a" 1}`, `{"a":}`, `{,}`, `{"a":1}}`, `{"a":tru}`,
 	} {
 		f.Add([]byte(body))
 	}

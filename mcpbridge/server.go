@@ -149,7 +149,9 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 		s.log.WarnContext(ctx, "requests were cut off: they did not finish within the drain timeout")
 		err = srv.Close()
 	}
-	<-served
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
 	if err != nil {
 		return fmt.Errorf("shutting down: %w", err)
 	}
