@@ -78,7 +78,7 @@ func (e *endpoint) call(ctx context.Context, q *request, t *toolset.Tool) (raw j
 		return nil, p
 	}
 	caller = q.caller(sessionOf(args), args.String("host"), args.String("workspace"))
-	e.set.Touch(caller, e.streams.has(caller.Plate))
+	e.set.Touch(caller, e.listening.has(instanceKey(caller)))
 	if p := e.admit(q, t.Bucket); p != nil {
 		return nil, p
 	}
@@ -156,7 +156,7 @@ func (e *endpoint) readResource(ctx context.Context, r mcp.ReadResourceRequest) 
 	}()
 	ctx, cancel := context.WithTimeout(drain.WithSignal(ctx, e.draining), e.opts.CallTimeout)
 	defer cancel()
-	answer, err := e.set.ReadResource(ctx, q.caller("", "", ""), r.Params.URI)
+	answer, err := e.set.ReadResource(ctx, q.instance, r.Params.URI)
 	if err != nil {
 		q.failed = e.judge(ctx, q.log, err)
 		return nil, nil

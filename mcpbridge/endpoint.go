@@ -130,7 +130,7 @@ func (e *endpoint) hooks() *server.Hooks {
 	})
 	hooks.AddAfterListResources(func(ctx context.Context, _ any, _ *mcp.ListResourcesRequest, r *mcp.ListResourcesResult) {
 		r.Resources = []mcp.Resource{}
-		for _, res := range e.set.Resources(requestFrom(ctx).caller("", "", "")) {
+		for _, res := range e.set.Resources(requestFrom(ctx).instance) {
 			r.Resources = append(r.Resources, mcp.Resource{
 				URI: res.URI, Name: res.Name, Description: res.Description, MIMEType: jsonType,
 			})

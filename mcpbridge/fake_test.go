@@ -58,6 +58,9 @@ func (f *fakeSet) Identify(username string) (*v1alpha1.Agent, string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name, ok := strings.CutPrefix(username, "agent-")
+	if name == "panic" {
+		panic("hunter2")
+	}
 	if !ok || f.lost {
 		return nil, "", problem.New(problem.IdentityRequired, "no Agent lists %s among its subjects", username)
 	}
@@ -369,7 +372,12 @@ type events struct {
 func (b *bench) listen(filter string, headers ...string) *events {
 	b.t.Helper()
 	body, own := modernBody(9, "subscriptions/listen", "", `"notifications":`+filter)
-	r := b.request(http.MethodPost, "/mcp", body, append(own, headers...)...)
+	return b.read(b.request(http.MethodPost, "/mcp", body, append(own, headers...)...))
+}
+
+// read sends a request whose answer is a stream.
+func (b *bench) read(r *http.Request) *events {
+	b.t.Helper()
 	ctx, cancel := context.WithCancel(r.Context())
 	resp, err := b.client.Do(r.WithContext(ctx))
 	if err != nil {

@@ -198,11 +198,16 @@ func (e *endpoint) serveResources(w *response, r *http.Request, q *request) {
 		writeRPCError(w, q.msg.modern, rpcProblem(q.msg, e.judge(r.Context(), q.log, q.nobody)))
 		return
 	}
-	if p := e.admit(q, toolset.BucketRead); p != nil {
+	instance, p := q.hinted()
+	if p == nil {
+		p = e.admit(q, toolset.BucketRead)
+	}
+	if p != nil {
 		writeRPCError(w, q.msg.modern, rpcProblem(q.msg, p))
 		return
 	}
-	e.set.Touch(q.caller("", "", ""), e.streams.has(q.plate))
+	q.instance = instance
+	e.set.Touch(instance, e.listening.has(instanceKey(instance)))
 	answer := newCapture()
 	e.handle(answer, r, q.msg.body)
 	if q.failed != nil {

@@ -245,6 +245,14 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
+func TestAPanicOutsideOfAToolIsAnsweredToo(t *testing.T) {
+	b := serve(t)
+	resp, body := b.post(listTools, "Authorization", "Bearer agent-panic")
+	if p := envelopeOf(t, body); resp.StatusCode != 500 || p.Code != problem.Internal || strings.Contains(p.Message, "hunter2") {
+		t.Errorf("status %d: %+v", resp.StatusCode, p)
+	}
+}
+
 func TestHealth(t *testing.T) {
 	b := serve(t)
 	status := func(path string) int {

@@ -38,6 +38,8 @@ type message struct {
 	name string
 	// uri of the resource in resources/read.
 	uri string
+	// meta is params._meta, as it came.
+	meta json.RawMessage
 	// inner is params.arguments of tools/call or params.notifications of subscriptions/listen, as it came.
 	inner json.RawMessage
 	// refused says why inner is not even parsed. It names the field.
@@ -173,7 +175,7 @@ func (m *message) readParams(body []byte, params member) *rpcError {
 	err := members(params.value, func(f member) error {
 		switch {
 		case f.name == "_meta":
-			m.modern = mcp.IsModernProtocol(metaVersion(f.value))
+			m.meta, m.modern = f.value, mcp.IsModernProtocol(metaVersion(f.value))
 		case f.name == "name":
 			_ = json.Unmarshal(f.value, &m.name) // what is no string is for mcp-go to refuse
 		case f.name == "uri":

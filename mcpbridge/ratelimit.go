@@ -113,6 +113,9 @@ func (g *gate) leave(key string) {
 	}
 }
 
+// instanceKey names an instance among those that listen.
+func instanceKey(c *toolset.Caller) string { return c.Plate + "/" + c.Session }
+
 // has says whether the key holds a place.
 func (g *gate) has(key string) bool {
 	g.mu.Lock()

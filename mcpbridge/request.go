@@ -2,8 +2,10 @@ package mcpbridge
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/ids"
@@ -28,6 +30,8 @@ type request struct {
 	// crowded says that the agent has too many requests under way.
 	crowded *problem.Problem
 	msg     *message
+	// instance that reads or lists resources.
+	instance *toolset.Caller
 	// failed is why a resource could not be read.
 	failed *problem.Problem
 }
@@ -50,6 +54,31 @@ func (q *request) caller(session, host, workspace string) *toolset.Caller {
 		session = ids.Session(q.plate, host, workspace)
 	}
 	return &toolset.Caller{Agent: q.agent, Plate: q.plate, Session: session, Host: host, Workspace: workspace}
+}
+
+// hintPrefix begins the keys of _meta by which an instance says which one it is, in requests that have no arguments.
+const hintPrefix = "agentrooms.dev/"
+
+// hinted gives the instance that calls, by the hints in the request's _meta.
+func (q *request) hinted() (*toolset.Caller, *problem.Problem) {
+	hints := map[string]json.RawMessage{}
+	if isObject(q.msg.meta) {
+		_ = members(q.msg.meta, func(f member) error { // the message was judged as a whole already
+			if name, ours := strings.CutPrefix(f.name, hintPrefix); ours {
+				hints[name] = f.value
+			}
+			return nil
+		})
+	}
+	raw, err := json.Marshal(hints)
+	if err != nil {
+		return nil, problem.Invalid("_meta", "is not well-formed")
+	}
+	args, p := (&toolset.Tool{Hints: true}).ParseArgs(raw)
+	if p != nil {
+		return nil, p
+	}
+	return q.caller(sessionOf(args), args.String("host"), args.String("workspace")), nil
 }
 
 // identify finds the agent that the username acts as.

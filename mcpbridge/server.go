@@ -32,9 +32,10 @@ type Server struct {
 	tokens     *tokenCache
 	limiters   *limiters
 	concurrent *gate
-	streams    *gate
-	origins    *origins
-	handler    http.Handler
+	// streams bounds the streams by agent; listening knows which instances have one.
+	streams, listening *gate
+	origins            *origins
+	handler            http.Handler
 	// draining is closed when the server begins to drain.
 	draining  chan struct{}
 	drainOnce sync.Once
@@ -55,6 +56,7 @@ func New(opts Options) (*Server, error) {
 		limiters:   newLimiters(opts.RateLimits, opts.Clock),
 		concurrent: newGate(opts.MaxConcurrent, 1<<20),
 		streams:    newGate(opts.MaxStreamsPerAgent, opts.MaxStreams),
+		listening:  newGate(opts.MaxStreams, opts.MaxStreams),
 		origins:    newOrigins(opts.PublicURL, opts.AllowedOrigins),
 		draining:   make(chan struct{}),
 	}

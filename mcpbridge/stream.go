@@ -71,6 +71,7 @@ type stream struct {
 
 func (s *stream) close() {
 	s.streams.leave(s.request.plate)
+	s.listening.leave(instanceKey(s.caller))
 	s.metrics.streams.Dec()
 }
 

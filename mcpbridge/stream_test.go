@@ -84,6 +84,25 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 	}
 }
 
+// An instance says which one it is, so that the others see that this one can be woken.
+func TestAStreamBelongsToAnInstance(t *testing.T) {
+	b := serve(t)
+	body, headers := modernBody(9, "subscriptions/listen", "", `"notifications":`+inboxFilter)
+	hint := strings.Replace(body, `"_meta":{`, `"_meta":{"agentrooms.dev/session_id":"mine",`, 1)
+	e := b.read(b.request(http.MethodPost, "/mcp", hint, headers...))
+	expect(t, e, acknowledged)
+	for arguments, want := range map[string]bool{`{"session_id":"mine"}`: true, `{"session_id":"other"}`: false} {
+		b.call("zero", arguments)
+		if _, wakeable := b.set.touches(); wakeable[len(wakeable)-1] != want {
+			t.Errorf("%s: wakeable is %v", arguments, !want)
+		}
+	}
+	wrong := strings.Replace(body, `"_meta":{`, `"_meta":{"agentrooms.dev/session_id":7,`, 1)
+	if resp, got := b.post(wrong, headers...); resp.StatusCode != 400 || !strings.Contains(string(got), "session_id") {
+		t.Errorf("status %d: %s", resp.StatusCode, got)
+	}
+}
+
 func TestAStreamEndsProperly(t *testing.T) {
 	for name, end := range map[string]func(*bench, *clocktesting.FakeClock){
 		"when the server drains":         func(b *bench, _ *clocktesting.FakeClock) { b.server.Drain() },

@@ -56,7 +56,11 @@ func (e *endpoint) openStream(ctx context.Context, q *request) (*stream, *proble
 	if p != nil {
 		return nil, p
 	}
-	if p := e.admit(q, toolset.BucketRead); p != nil {
+	caller, p := q.hinted()
+	if p == nil {
+		p = e.admit(q, toolset.BucketRead)
+	}
+	if p != nil {
 		return nil, p
 	}
 	if !e.streams.enter(q.plate) {
@@ -66,13 +70,14 @@ func (e *endpoint) openStream(ctx context.Context, q *request) (*stream, *proble
 		p.RetryAfterSeconds = 30
 		return nil, p
 	}
-	s := &stream{endpoint: e, request: q, caller: q.caller("", "", ""), uris: uris, changed: newChanges()}
+	s := &stream{endpoint: e, request: q, caller: caller, uris: uris, changed: newChanges()}
 	for i, uri := range uris {
 		if err := s.follow(ctx, i, uri); err != nil {
 			e.streams.leave(q.plate)
 			return nil, e.judge(ctx, q.log, err)
 		}
 	}
+	e.listening.enter(instanceKey(caller))
 	e.metrics.streams.Inc()
 	return s, nil
 }
