@@ -96,6 +96,19 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
+func TestNobodyIsSubscribedWhoWouldNeverHear(t *testing.T) {
+	b := serve(t)
+	for _, method := range []string{"resources/subscribe", "resources/unsubscribe"} {
+		resp, body := b.post(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"uri":"` + inboxURI + `"}}`)
+		if a := decode(t, body); resp.StatusCode != 200 || a.Error == nil || a.Error.Code != -32601 {
+			t.Errorf("%s: status %d: %s", method, resp.StatusCode, body)
+		}
+		if resp, body := b.modernCall(method, "", `"uri":"x"`); resp.StatusCode != 404 {
+			t.Errorf("%s in the modern era: status %d: %s", method, resp.StatusCode, body)
+		}
+	}
+}
+
 func TestTheLibrarysClientListens(t *testing.T) {
 	b := serve(t)
 	c, _ := b.connect(t, modern)

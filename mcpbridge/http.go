@@ -176,6 +176,10 @@ func (e *endpoint) dispatch(w *response, r *http.Request, q *request) {
 			e.metrics.calls.WithLabelValues(e.set.Name(), unknownTool, string(problem.NotFound)).Inc()
 		}
 		e.handle(w, r, m.body)
+	case !m.modern && (m.method == "resources/subscribe" || m.method == "resources/unsubscribe"):
+		// mcp-go would say yes and never announce anything, as there is no session to announce it in.
+		writeRPCError(w, false, &rpcError{id: m.id, code: mcp.METHOD_NOT_FOUND, message: "subscriptions need the protocol version " +
+			mcp.ProtocolVersion20260728 + " (subscriptions/listen): poll instead"})
 	case q.crowded != nil:
 		writeRPCError(w, m.modern, rpcProblem(m, q.crowded))
 	case m.method == "subscriptions/listen":
@@ -211,7 +215,13 @@ func (e *endpoint) serveResources(w *response, r *http.Request, q *request) {
 	answer := newCapture()
 	e.handle(answer, r, q.msg.body)
 	if q.failed != nil {
-		writeRPCError(w, q.msg.modern, rpcProblem(q.msg, q.failed))
+		failed := rpcProblem(q.msg, q.failed)
+		failed.data = struct {
+			envelope
+
+			URI string `json:"uri"`
+		}{envelope{q.failed}, q.msg.uri}
+		writeRPCError(w, q.msg.modern, failed)
 		return
 	}
 	answer.replay(w)

@@ -228,7 +228,8 @@ func TestResources(t *testing.T) {
 			notFound := map[string]int{legacy: -32002, modern: -32602}[era]
 			for uri, code := range map[string]int{"rooms://elsewhere": notFound, "rooms://broken": -32603, "rooms://panic": -32603} {
 				_, body := send("resources/read", uri, fmt.Sprintf(`"uri":%q`, uri))
-				if a := decode(t, body); a.Error == nil || a.Error.Code != code || a.ID != 1.0 || strings.Contains(string(body), "hunter2") {
+				if a := decode(t, body); a.Error == nil || a.Error.Code != code || a.ID != 1.0 || strings.Contains(string(body), "hunter2") ||
+					!strings.Contains(string(a.Error.Data), `"uri":"`+uri+`"`) {
 					t.Errorf("%s: %s", uri, body)
 				}
 			}
