@@ -113,18 +113,19 @@ func (r *Reconciler) announce(t *v1alpha1.Task) {
 	}
 	metrics.ConsentsDecided.WithLabelValues(string(t.Status.Consent.State)).Inc()
 	var q events.Queue
-	q.Normal(decisionEvent(t.Status.Consent))
+	reason, note := decisionEvent(t.Status.Consent)
+	q.Normal(reason, "Decide", note)
 	q.Send(r.Events, t)
 }
 
-func decisionEvent(c *v1alpha1.TaskConsent) (reason, action, note string) {
+func decisionEvent(c *v1alpha1.TaskConsent) (reason, note string) {
 	switch {
 	case c.State == v1alpha1.ConsentRejected:
-		return "ConsentRejected", "Decide", fmt.Sprintf("%s rejected the proposal: %s", c.By, orNone(c.Reason))
+		return "ConsentRejected", fmt.Sprintf("%s rejected the proposal: %s", c.By, orNone(c.Reason))
 	case c.Standing:
-		return "ConsentAutoAccepted", "Decide", fmt.Sprintf("The owner's consent for the room (%s) accepted the proposal", c.By)
+		return "ConsentAutoAccepted", fmt.Sprintf("The owner's consent for the room (%s) accepted the proposal", c.By)
 	default:
-		return "ConsentAccepted", "Decide", fmt.Sprintf("%s accepted the proposal", c.By)
+		return "ConsentAccepted", fmt.Sprintf("%s accepted the proposal", c.By)
 	}
 }
 

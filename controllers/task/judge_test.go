@@ -109,8 +109,7 @@ func TestNoteRenewal(t *testing.T) {
 		"nothing that concerns": {change: func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"a": "b"} }, want: false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &stage{T: t, startedAt: epochZero}
-			r, clk := unit(s.startedAt)
+			r, clk := unit(epochZero)
 			before := lease(nil)
 			r.observer.Remaining("ns/work", before, clk.Now())
 			clk.SetTime(clk.Now().Add(c.after))

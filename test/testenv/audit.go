@@ -74,14 +74,14 @@ type line struct {
 
 // Requests gives what a user has asked of the API server about objects, oldest first. The log may trail the answers by a
 // moment.
-func (e *Env) Requests(t testing.TB, user string) []Request {
-	t.Helper()
+func (e *Env) Requests(tb testing.TB, user string) []Request {
+	tb.Helper()
 	raw, err := os.ReadFile(e.auditLog)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		t.Fatalf("reading the audit log: %v", err)
+		tb.Fatalf("reading the audit log: %v", err)
 	}
 	var requests []Request
 	scanner := bufio.NewScanner(bytes.NewReader(raw))

@@ -11,11 +11,11 @@ import (
 )
 
 // Create makes objects, in their order.
-func (e *Env) Create(t testing.TB, objects ...client.Object) {
-	t.Helper()
+func (e *Env) Create(tb testing.TB, objects ...client.Object) {
+	tb.Helper()
 	for _, o := range objects {
-		if err := e.Client.Create(t.Context(), o); err != nil {
-			t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+		if err := e.Client.Create(tb.Context(), o); err != nil {
+			tb.Fatalf("creating %T %s: %v", o, o.GetName(), err)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 
@@ -59,6 +61,7 @@ var (
 // Main runs the tests of a package, and stops the API server if one of them started it. A panic in a reconciler, which
 // controller-runtime recovers from, fails the package.
 func Main(m *testing.M) {
+	log.SetLogger(logr.Discard())
 	code := m.Run()
 	if started.Load() {
 		if env, err := shared(); err == nil {
@@ -94,14 +97,14 @@ func panics() float64 {
 }
 
 // Get gives the API server that the tests of a package share. It must be stopped by Main.
-func Get(t testing.TB) *Env {
-	t.Helper()
+func Get(tb testing.TB) *Env {
+	tb.Helper()
 	if testing.Short() {
-		t.Skip("needs an API server")
+		tb.Skip("needs an API server")
 	}
 	env, err := shared()
 	if err != nil {
-		t.Fatalf("starting the API server: %v", err)
+		tb.Fatalf("starting the API server: %v", err)
 	}
 	return env
 }
@@ -134,7 +137,10 @@ func start() (*Env, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return env, env.installRoles(ctx)
+	if err := env.installRoles(ctx); err != nil {
+		return nil, err
+	}
+	return env, nil
 }
 
 // moduleRoot finds the folder that holds go.mod.
@@ -205,12 +211,12 @@ func manifests(dir, only string) ([]*unstructured.Unstructured, error) {
 }
 
 // Namespace makes a namespace for a test.
-func (e *Env) Namespace(t testing.TB) string {
-	t.Helper()
+func (e *Env) Namespace(tb testing.TB) string {
+	tb.Helper()
 	name := fmt.Sprintf("test-%d", e.count.Add(1))
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := e.Client.Create(t.Context(), ns); err != nil {
-		t.Fatalf("making a namespace: %v", err)
+	if err := e.Client.Create(tb.Context(), ns); err != nil {
+		tb.Fatalf("making a namespace: %v", err)
 	}
 	return name
 }

@@ -63,10 +63,10 @@ func Start(t *testing.T, env *testenv.Env, setup func(ctrl.Manager) error) *Run 
 }
 
 // Writes counts what the controller has written in a namespace.
-func (r *Run) Writes(t testing.TB, namespace string) int {
-	t.Helper()
+func (r *Run) Writes(tb testing.TB, namespace string) int {
+	tb.Helper()
 	n := 0
-	for _, req := range r.env.Requests(t, r.user) {
+	for _, req := range r.env.Requests(tb, r.user) {
 		if req.Write() && req.Namespace == namespace && req.Group != "events.k8s.io" {
 			n++
 		}
@@ -75,31 +75,31 @@ func (r *Run) Writes(t testing.TB, namespace string) int {
 }
 
 // ExpectIdle waits until the controller has nothing left to write in a namespace, and expects that it writes no more.
-func (r *Run) ExpectIdle(t testing.TB, namespace string) {
-	t.Helper()
-	g := NewWithT(t)
+func (r *Run) ExpectIdle(tb testing.TB, namespace string) {
+	tb.Helper()
+	g := NewWithT(tb)
 	last := -1
 	g.Eventually(func() bool {
 		before := last
-		last = r.Writes(t, namespace)
+		last = r.Writes(tb, namespace)
 		return last == before
 	}, Soon, time.Second).Should(BeTrue(), "the controller does not come to rest")
-	g.Consistently(func() int { return r.Writes(t, namespace) }, 3*time.Second, 200*time.Millisecond).
+	g.Consistently(func() int { return r.Writes(tb, namespace) }, 3*time.Second, 200*time.Millisecond).
 		Should(Equal(last), "the controller writes though nothing changes")
 }
 
 // Instances makes the cache of the Leases of instances, as the real manager has it.
-func Instances(t testing.TB, mgr ctrl.Manager) cache.Cache {
-	t.Helper()
+func Instances(tb testing.TB, mgr ctrl.Manager) cache.Cache {
+	tb.Helper()
 	c, err := cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme()})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	if err := index.RegisterInstances(t.Context(), c); err != nil {
-		t.Fatal(err)
+	if err := index.RegisterInstances(tb.Context(), c); err != nil {
+		tb.Fatal(err)
 	}
 	if err := mgr.Add(c); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return c
 }
