@@ -1,7 +1,9 @@
 package roomlog
 
 import (
-	"sort"
+	"cmp"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
@@ -61,10 +63,7 @@ func (b *Book) Apply(batch *v1alpha1.MessageBatch) {
 // oldest batch that is still there.
 func (b *Book) Settle() {
 	b.mu.Lock()
-	logs := make(map[Key]*Log, len(b.logs))
-	for k, l := range b.logs {
-		logs[k] = l
-	}
+	logs := maps.Clone(b.logs)
 	b.mu.Unlock()
 	for k, l := range logs {
 		l.settle(func(appended *v1alpha1.MessageBatch) { b.onAppend(k, appended) })
@@ -207,7 +206,7 @@ func (l *Log) dropFirst() {
 		delete(l.keys, m.Key)
 		for _, mention := range m.Mentions {
 			refs := l.refs[mention.Plate]
-			cut := sort.Search(len(refs), func(i int) bool { return refs[i].Key.Seq >= end })
+			cut, _ := slices.BinarySearchFunc(refs, end, func(r inboxes.Ref, s int64) int { return cmp.Compare(r.Key.Seq, s) })
 			if l.refs[mention.Plate] = refs[cut:]; cut == len(refs) {
 				delete(l.refs, mention.Plate)
 			}
@@ -230,6 +229,16 @@ func (l *Log) tail() (number, seq int64) {
 	return l.first + int64(len(l.batches)), l.next
 }
 
+// batch gives a batch by its number, if the log holds it.
+func (l *Log) batch(number int64) (*v1alpha1.MessageBatch, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if i := number - l.first; i >= 0 && i < int64(len(l.batches)) {
+		return l.batches[i], true
+	}
+	return nil, false
+}
+
 // lookup gives what was sent under a key.
 func (l *Log) lookup(key string) (receipt, bool) {
 	l.mu.RLock()
@@ -246,7 +255,10 @@ func (l *Log) At(seq int64) (Entry, bool) {
 }
 
 func (l *Log) at(seq int64) (Entry, bool) {
-	i := sort.Search(len(l.starts), func(i int) bool { return l.starts[i] > seq }) - 1
+	i, exact := slices.BinarySearch(l.starts, seq)
+	if !exact {
+		i--
+	}
 	if i < 0 || seq >= l.next {
 		return Entry{}, false
 	}
@@ -278,8 +290,7 @@ func (l *Log) Before(before int64, limit int) []Entry {
 func (l *Log) Refs(plate string) []inboxes.Ref {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	refs := l.refs[plate]
-	return refs[:len(refs):len(refs)]
+	return slices.Clip(l.refs[plate])
 }
 
 // Sent gives the seq and the payload digest of what was sent under a key.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,6 +89,7 @@ func (s *sending) finish(r Receipt, err error) {
 // be made again.
 func (c *Committer) Send(ctx context.Context, room *v1alpha1.Room, m v1alpha1.Message) (Receipt, error) {
 	s := &sending{message: m, done: make(chan struct{})}
+	//nolint:contextcheck // what is written for many senders does not end with one of them
 	if err := c.enqueue(room, s); err != nil {
 		return Receipt{}, err
 	}
@@ -118,6 +120,17 @@ func (c *Committer) enqueue(room *v1alpha1.Room, s *sending) error {
 		go c.work(l)
 	}
 	return nil
+}
+
+// Waiting counts the messages that wait for the batch after the one under way, over all rooms.
+func (c *Committer) Waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, l := range c.lanes {
+		n += len(l.waiting)
+	}
+	return n
 }
 
 // work writes until nothing waits.
@@ -155,32 +168,80 @@ func cut(waiting []*sending) (group, rest []*sending) {
 func (c *Committer) commit(l *lane, group []*sending) {
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()
-	log := c.book.Log(l.key)
-	writer := fmt.Sprintf("%s.%d", c.writer, c.count.Add(1))
+	a := &attempt{lane: l, log: c.book.Log(l.key), group: group, writer: fmt.Sprintf("%s.%d", c.writer, c.count.Add(1))}
 	var err error
-	for attempt := 0; ctx.Err() == nil; attempt++ {
-		if group = answerKnown(log, group); len(group) == 0 {
+	for n := 0; ctx.Err() == nil; n++ {
+		// The watch may have shown that an attempt with a lost answer went through.
+		if there, ok := a.log.batch(a.number); ok && there.Spec.Writer == a.writer {
+			c.took(a, there)
 			return
 		}
-		var retry bool
-		if retry, err = c.try(ctx, l, log, group, writer); err == nil {
+		if a.group = answerKnown(a.log, a.group); len(a.group) == 0 {
 			return
 		}
-		if !retry {
-			c.refuse(l, group, err)
+		var next verdict
+		switch next, err = c.try(ctx, a); next {
+		case written:
+			if c.rivals(a.log) {
+				// Let the one that lost go first in the next race. What waits meanwhile goes out together.
+				wait(ctx, 4*time.Millisecond)
+			}
 			return
+		case refused:
+			c.refuse(l, a.group, err)
+			return
+		case overtaken:
+			wait(ctx, time.Millisecond)
+		case uncertain:
+			wait(ctx, time.Duration(min(2<<min(n, 8), 400))*time.Millisecond)
 		}
-		backOff(ctx, attempt)
 	}
-	for _, s := range group {
+	for _, s := range a.group {
 		s.finish(Receipt{}, fmt.Errorf("writing to the log of room %s: %w", l.room.Name, err))
 	}
 }
 
-// backOff waits a random time that grows with the attempts, to keep rival writers apart.
-func backOff(ctx context.Context, attempt int) {
-	limit := min(2<<min(attempt, 8), 400)
-	t := time.NewTimer(time.Duration(rand.IntN(limit*1000)) * time.Microsecond) //nolint:gosec // spreads, and hides nothing
+// attempt is a group on its way into the log. Until its outcome is known it keeps its number, its messages and its writer.
+type attempt struct {
+	lane   *lane
+	log    *Log
+	group  []*sending
+	writer string
+	number int64
+}
+
+// verdict on an attempt.
+type verdict int
+
+const (
+	// written: the group stands in the log and its senders are answered.
+	written verdict = iota
+	// overtaken: another writer took the number.
+	overtaken
+	// uncertain: the outcome is not known.
+	uncertain
+	// refused: the API server will not take the group.
+	refused
+)
+
+// rivals says whether another committer wrote to the log a moment ago.
+func (c *Committer) rivals(log *Log) bool {
+	number, _ := log.tail()
+	for n := number - 1; n >= number-8; n-- {
+		b, ok := log.batch(n)
+		if !ok || c.clock.Since(b.Spec.Messages[0].At.Time) > 250*time.Millisecond {
+			return false
+		}
+		if !strings.HasPrefix(b.Spec.Writer, c.writer+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// wait waits a random time up to a limit, to keep rival writers apart.
+func wait(ctx context.Context, limit time.Duration) {
+	t := time.NewTimer(rand.N(limit)) //nolint:gosec // spreads, and hides nothing
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
@@ -243,37 +304,71 @@ func conflict() *problem.Problem {
 		"this idempotency_key was used for another message: use a new key for a new message")
 }
 
-// try makes one attempt to append the group behind the end of the log. With an error it says whether to try again.
-func (c *Committer) try(ctx context.Context, l *lane, log *Log, group []*sending, writer string) (bool, error) {
-	batch := c.batch(l, log, group, writer)
+// try makes one attempt to append the group behind the end of the log.
+func (c *Committer) try(ctx context.Context, a *attempt) (verdict, error) {
+	batch := c.batch(a)
 	callCtx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	created, err := c.store.Create(callCtx, batch)
 	switch {
 	case err == nil:
-		c.took(log, group, created)
-		return false, nil
+		c.took(a, created)
+		return written, nil
 	case apierrors.IsAlreadyExists(err):
-	case refused(err):
-		return false, err
+		return c.catchUp(ctx, a, err)
+	case finally(err):
+		return refused, err
 	}
-	// Either the name is taken, or the outcome is not known. In both cases what stands under the name decides.
-	getCtx, cancelGet := context.WithTimeout(ctx, attemptTimeout)
-	defer cancelGet()
-	there, getErr := c.store.Get(getCtx, batch.Namespace, batch.Name)
-	if getErr != nil {
-		return true, fmt.Errorf("%w (and reading the batch: %w)", err, getErr)
-	}
-	if there.Spec.Writer == writer {
-		c.took(log, group, there)
-		return false, nil
+	// The outcome is not known: what stands under the name decides.
+	there, getErr := c.read(ctx, a, a.number)
+	switch {
+	case apierrors.IsNotFound(getErr):
+		return uncertain, err
+	case getErr != nil:
+		return uncertain, fmt.Errorf("%w (and reading the batch: %w)", err, getErr)
+	case there.Spec.Writer == a.writer:
+		c.took(a, there)
+		return written, nil
 	}
 	c.book.Apply(there)
-	return true, err
+	return overtaken, err
 }
 
-// refused says whether an error is the API server's last word on the batch.
-func refused(err error) bool {
+// catchUp reads the batches that took the places since the log's end, up to the present one, so that a committer whose
+// watch is behind does not lose race after race.
+func (c *Committer) catchUp(ctx context.Context, a *attempt, cause error) (verdict, error) {
+	for n := a.number; ctx.Err() == nil; n++ {
+		there, seen := a.log.batch(n)
+		if !seen {
+			var err error
+			if there, err = c.read(ctx, a, n); apierrors.IsNotFound(err) {
+				return overtaken, cause
+			} else if err != nil {
+				return uncertain, fmt.Errorf("%w (and reading the batch: %w)", cause, err)
+			}
+		}
+		if there.Spec.Writer == a.writer {
+			c.took(a, there)
+			return written, nil
+		}
+		c.book.Apply(there)
+	}
+	return overtaken, cause
+}
+
+func (c *Committer) read(ctx context.Context, a *attempt, number int64) (*v1alpha1.MessageBatch, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	room := a.lane.room
+	there, err := c.store.Get(ctx, room.Namespace, ids.BatchName(room.Name, room.UID, number))
+	if err != nil {
+		return nil, fmt.Errorf("reading batch %d of room %s: %w", number, room.Name, err)
+	}
+	return there, nil
+}
+
+// finally says whether an error is the API server's last word on the batch.
+func finally(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsNotFound(err) || apierrors.IsUnauthorized(err) ||
 		apierrors.IsMethodNotSupported(err)
@@ -291,13 +386,15 @@ func (c *Committer) refuse(l *lane, group []*sending, err error) {
 	}
 }
 
-func (c *Committer) batch(l *lane, log *Log, group []*sending, writer string) *v1alpha1.MessageBatch {
-	number, seq := log.tail()
+// batch makes the object that would stand at the end of the log.
+func (c *Committer) batch(a *attempt) *v1alpha1.MessageBatch {
+	number, seq := a.log.tail()
+	a.number = number
 	at := metav1.NewMicroTime(c.clock.Now())
-	if last, ok := log.At(seq - 1); ok && at.Time.Before(last.Message.At.Time) {
+	if last, ok := a.log.At(seq - 1); ok && at.Time.Before(last.Message.At.Time) {
 		at = last.Message.At
 	}
-	room := l.room
+	room := a.lane.room
 	batch := &v1alpha1.MessageBatch{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: room.Namespace,
@@ -308,11 +405,11 @@ func (c *Committer) batch(l *lane, log *Log, group []*sending, writer string) *v
 			}},
 		},
 		Spec: v1alpha1.MessageBatchSpec{
-			RoomRef: v1alpha1.RoomReference{Name: room.Name}, Number: number, FirstSeq: seq, Writer: writer,
-			Messages: make([]v1alpha1.Message, len(group)),
+			RoomRef: v1alpha1.RoomReference{Name: room.Name}, Number: number, FirstSeq: seq, Writer: a.writer,
+			Messages: make([]v1alpha1.Message, len(a.group)),
 		},
 	}
-	for i, s := range group {
+	for i, s := range a.group {
 		batch.Spec.Messages[i] = s.message
 		batch.Spec.Messages[i].At = at
 	}
@@ -321,9 +418,9 @@ func (c *Committer) batch(l *lane, log *Log, group []*sending, writer string) *v
 
 // took enters a batch of our own into the log and answers its senders. Their order in the batch is their order in the
 // group, also when the batch was found by reading it.
-func (c *Committer) took(log *Log, group []*sending, batch *v1alpha1.MessageBatch) {
+func (c *Committer) took(a *attempt, batch *v1alpha1.MessageBatch) {
 	c.book.Apply(batch)
-	for i, s := range group {
+	for i, s := range a.group {
 		seq := batch.Spec.FirstSeq + int64(i)
 		s.finish(Receipt{Seq: seq, Message: &batch.Spec.Messages[i]}, nil)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -216,6 +217,9 @@ func TestWhatWaitsGoesOutTogetherWithinTheBoundsOfABatch(t *testing.T) {
 			}
 		})
 	}
+	for com.Waiting() < n-v1alpha1.MaxBatchMessages {
+		runtime.Gosched()
+	}
 	close(s.gate)
 	wg.Wait()
 	for _, b := range s.order {
@@ -277,7 +281,9 @@ func (d *dead) Create(context.Context, *v1alpha1.MessageBatch) (*v1alpha1.Messag
 	return nil, d.err
 }
 
-func (d *dead) Get(context.Context, string, string) (*v1alpha1.MessageBatch, error) { return nil, d.err }
+func (d *dead) Get(context.Context, string, string) (*v1alpha1.MessageBatch, error) {
+	return nil, d.err
+}
 
 func TestASenderThatGivesUpIsToldSo(t *testing.T) {
 	com, _ := committer(&dead{err: apierrors.NewServiceUnavailable("gone")}, "a")
@@ -330,5 +336,39 @@ func TestMentionsAndPagesFollowTheOldestBatches(t *testing.T) {
 	}
 	if _, _, known := log.Sent("key0"); known {
 		t.Error("the key of a message that went is still known")
+	}
+}
+
+// echoing shows a batch to the writer's own watch before its answer is lost.
+type echoing struct {
+	*server
+	book **roomlog.Book
+}
+
+func (e *echoing) Create(ctx context.Context, b *v1alpha1.MessageBatch) (*v1alpha1.MessageBatch, error) {
+	created, err := e.server.Create(ctx, b)
+	if err == nil && b.Spec.Number == 1 {
+		(*e.book).Apply(created)
+		return nil, apierrors.NewTimeoutError("the answer was lost", 1)
+	}
+	return created, err
+}
+
+func (e *echoing) Get(context.Context, string, string) (*v1alpha1.MessageBatch, error) {
+	return nil, apierrors.NewServiceUnavailable("down for a moment")
+}
+
+func TestAnUnkeyedMessageWhoseAnswerIsLostIsNotWrittenTwiceWhenTheWatchShowsItFirst(t *testing.T) {
+	s := newServer()
+	var book *roomlog.Book
+	store := &echoing{server: s, book: &book}
+	com, b := committer(store, "a")
+	book = b
+	r, err := com.Send(context.Background(), room(), message("once", ""))
+	if err != nil || r.Seq != 1 {
+		t.Errorf("got seq %d, %v; want 1", r.Seq, err)
+	}
+	if got := bodies(t, s); !cmp.Equal(got, []string{"once"}) {
+		t.Errorf("the log holds %v, want the message once", got)
 	}
 }

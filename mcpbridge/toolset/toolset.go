@@ -4,6 +4,7 @@ package toolset
 
 import (
 	"context"
+	"slices"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 )
@@ -35,12 +36,7 @@ type Caller struct {
 
 // Has says whether the agent has a scope.
 func (c *Caller) Has(s v1alpha1.Scope) bool {
-	for _, have := range c.Agent.Spec.Scopes {
-		if have == s {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.Agent.Spec.Scopes, s)
 }
 
 // Tool is a tool of a toolset.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -70,8 +71,8 @@ type Error struct {
 	RetryAfter int      `json:"retry_after_seconds"`
 }
 
-// Error gives code and message.
-func (e *Error) Error() string { return e.Code + ": " + e.Message }
+// String gives code and message.
+func (e *Error) String() string { return e.Code + ": " + e.Message }
 
 // Result of a call.
 type Result struct {
@@ -99,9 +100,7 @@ func (r *Result) Into(tb testing.TB, v any) {
 // Do calls a tool. The error is of the connection; what the tool says is in the result.
 func (s *Session) Do(ctx context.Context, tool string, args Args) (*Result, error) {
 	full := map[string]any{}
-	for k, v := range args {
-		full[k] = v
-	}
+	maps.Copy(full, args)
 	if _, given := full["session_id"]; s.Name != "" && !given {
 		full["session_id"] = s.Name
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -62,8 +63,8 @@ func (h *mainTB) TempDir() string {
 }
 
 func (h *mainTB) cleanUp() {
-	for i := len(h.cleanups) - 1; i >= 0; i-- {
-		h.cleanups[i]()
+	for _, f := range slices.Backward(h.cleanups) {
+		f()
 	}
 	h.cleanups = nil
 }

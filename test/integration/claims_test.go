@@ -4,14 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/ids"
@@ -25,7 +25,8 @@ func team(t *testing.T) (*harness.World, string) {
 	w := plane.World(t)
 	w.Agent("worker", "ann")
 	w.Agent("boss", "ann")
-	return w, w.Room("shop", nil, harness.Member("worker"), harness.Admin("boss"))
+	room := w.Room("shop", nil, harness.Member("worker"), harness.Admin("boss"))
+	return w, room
 }
 
 func newTask(t *testing.T, s *harness.Session, room, title, assignee string) rooms.Task {
@@ -65,11 +66,12 @@ func TestOfThirtyTwoRacersThroughTwoReplicasExactlyOneWins(t *testing.T) {
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				if claim.OK {
+				switch {
+				case claim.OK:
 					winners = append(winners, s.Name)
-				} else if claim.Reason == "already_claimed" {
+				case claim.Reason == "already_claimed":
 					told[claim.Holder]++
-				} else {
+				default:
 					t.Errorf("a loser was told %+v", claim)
 				}
 			})
@@ -231,9 +233,7 @@ func TestTheLifeOfATask(t *testing.T) {
 	id := harness.Args{"task_id": task.TaskID}
 	with := func(more harness.Args) harness.Args {
 		args := harness.Args{"task_id": task.TaskID}
-		for k, v := range more {
-			args[k] = v
-		}
+		maps.Copy(args, more)
 		return args
 	}
 	harness.Refused(t, w.As("other", "o"), "FORBIDDEN", "claim_task", id)

@@ -25,7 +25,8 @@ func parties(t *testing.T) (*harness.World, string) {
 	w.Agent("dd", "maya")
 	w.Agent("decider", "maya", delegated)
 	w.Agent("ee", "bob", delegated)
-	return w, w.Room("deal", nil, harness.Member("cc"), harness.Member("dd"), harness.Member("decider"), harness.Admin("ee"))
+	room := w.Room("deal", nil, harness.Member("cc"), harness.Member("dd"), harness.Member("decider"), harness.Admin("ee"))
+	return w, room
 }
 
 func TestAProposalWaitsForTheOwner(t *testing.T) {
@@ -163,7 +164,7 @@ func as(t *testing.T, user string) client.Client {
 
 func TestTasksMadeWithKubectlAreJudgedByWhoMadeThem(t *testing.T) {
 	w, room := parties(t)
-	make := func(name, user, assignee string) *v1alpha1.Task {
+	create := func(name, user, assignee string) *v1alpha1.Task {
 		task := &v1alpha1.Task{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name},
 			Spec: v1alpha1.TaskSpec{
@@ -184,13 +185,13 @@ func TestTasksMadeWithKubectlAreJudgedByWhoMadeThem(t *testing.T) {
 		{"nobody", "said", "", v1alpha1.ConsentAuto},
 		{"by-plate", "maya", w.Plates["dd"], v1alpha1.ConsentAuto},
 	} {
-		task := make(c.name, c.user, c.assignee)
+		task := create(c.name, c.user, c.assignee)
 		harness.Await(t, c.name+" to be judged", func() bool {
 			err := plane.Client.Get(context.Background(), client.ObjectKeyFromObject(task), task)
 			return err == nil && task.Status.Consent != nil && task.Status.Consent.State == c.want
 		})
 	}
-	decided := make("decided", "said", "dd")
+	decided := create("decided", "said", "dd")
 	decide := func(user string) {
 		t.Helper()
 		patch := client.MergeFrom(decided.DeepCopy())

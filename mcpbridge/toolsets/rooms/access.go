@@ -128,7 +128,10 @@ func (t *Toolset) writableTask(ctx context.Context, c *toolset.Caller, id string
 	if err != nil {
 		return nil, nil, err
 	}
-	return a, task, a.writable()
+	if err := a.writable(); err != nil {
+		return nil, nil, err
+	}
+	return a, task, nil
 }
 
 // actor says what the caller is to a task.

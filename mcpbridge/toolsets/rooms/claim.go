@@ -2,6 +2,7 @@ package rooms
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -118,11 +119,11 @@ func (t *Toolset) renew(
 			if lease, last = t.renewOnce(ctx, a, current); last == nil {
 				return current, lease, nil
 			}
-			if last != errLeaseTaken && !contended(last) {
+			if !errors.Is(last, errLeaseTaken) && !contended(last) {
 				return nil, nil, last
 			}
 		}
-		if attempt > 0 && (!held || last == errLeaseTaken) {
+		if attempt > 0 && (!held || errors.Is(last, errLeaseTaken)) {
 			return nil, nil, tasks.Lost(lostTo(current, a.caller, last))
 		}
 		if err := t.refreshBoth(ctx, current); err != nil {
@@ -134,11 +135,11 @@ func (t *Toolset) renew(
 }
 
 // errLeaseTaken says that the Lease was taken from the holder, or belongs to a later claim.
-var errLeaseTaken = fmt.Errorf("the lease was taken away")
+var errLeaseTaken = errors.New("the lease was taken away")
 
 // lostTo gives the task for the answer to its former holder: one whose Lease was taken is as good as reopened.
 func lostTo(task *v1alpha1.Task, c *toolset.Caller, cause error) *v1alpha1.Task {
-	if cause != errLeaseTaken || !tasks.Holds(task, c.Plate, c.Session) {
+	if !errors.Is(cause, errLeaseTaken) || !tasks.Holds(task, c.Plate, c.Session) {
 		return task
 	}
 	reopened := task.DeepCopy()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,7 +71,7 @@ func collaboratorOf(a *access, mode v1alpha1.ConsentMode, name string) (string, 
 	for owner := range a.members.Owners {
 		owners = append(owners, owner)
 	}
-	sort.Strings(owners)
+	slices.Sort(owners)
 	return "", problem.Invalid("collaborator", "names no owner in this room: %q", name).
 		WithCandidates(owners[:min(len(owners), 20)])
 }

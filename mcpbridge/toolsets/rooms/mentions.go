@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
@@ -284,7 +283,7 @@ func (t *Toolset) locate(c *toolset.Caller, mentionIDs []string) ([]*located, er
 			if !member {
 				continue
 			}
-			if _, p := t.messageByID(a, "mention_ids", message); p != nil {
+			if p := t.knownMessage(a, "mention_ids", message); p != nil {
 				continue
 			}
 			found = true

@@ -3,6 +3,7 @@ package rooms
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -15,6 +16,7 @@ import (
 	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/problem"
 	"github.com/agentrooms/agentrooms/internal/roomlog"
+	"github.com/agentrooms/agentrooms/internal/tasks"
 	"github.com/agentrooms/agentrooms/mcpbridge/toolset"
 )
 
@@ -87,7 +89,7 @@ func (t *Toolset) compose(a *access, args toolset.Args) (v1alpha1.Message, error
 		Body:   body, ParentID: args.String("parent_id"),
 	}
 	if m.ParentID != "" {
-		if _, p := t.messageByID(a, "parent_id", m.ParentID); p != nil {
+		if p := t.knownMessage(a, "parent_id", m.ParentID); p != nil {
 			return m, p
 		}
 	}
@@ -114,10 +116,8 @@ func payloadOf(m v1alpha1.Message) string {
 }
 
 func appendMention(list []v1alpha1.Mention, m v1alpha1.Mention) []v1alpha1.Mention {
-	for _, have := range list {
-		if have == m {
-			return list
-		}
+	if slices.Contains(list, m) {
+		return list
 	}
 	return append(list, m)
 }
@@ -143,16 +143,16 @@ func (t *Toolset) mention(a *access, handle string) (v1alpha1.Mention, *problem.
 	return v1alpha1.Mention{Plate: target.Plate, Session: h.Session}, nil
 }
 
-// messageByID finds a message of the room.
-func (t *Toolset) messageByID(a *access, field, id string) (roomlog.Entry, *problem.Problem) {
+// knownMessage refuses an id that names no message of the room.
+func (t *Toolset) knownMessage(a *access, field, id string) *problem.Problem {
 	seq, ok := ids.MessageSeq(a.id, id)
 	if ok {
 		e, found := t.view.Log(a.room).At(seq)
 		if found && ids.MessageID(a.id, e.Message.At.Time, seq) == id {
-			return e, nil
+			return nil
 		}
 	}
-	return roomlog.Entry{}, problem.Invalid(field, "names no message of this room: %q", id)
+	return problem.Invalid(field, "names no message of this room: %q", tasks.Truncate(id, 64))
 }
 
 func (t *Toolset) sent(
@@ -175,7 +175,7 @@ func (t *Toolset) sent(
 		if err != nil {
 			return nil, ackFailed(err, out)
 		}
-		out.Acked = append(done.Acked, done.AlreadyAcked...)
+		out.Acked = slices.Concat(done.Acked, done.AlreadyAcked)
 	}
 	return out, nil
 }

@@ -40,8 +40,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 }
 
 // watchSizes counts the view's objects when metrics are read, so that no counter can drift.
-func (m *metrics) watchSizes(r prometheus.Registerer, v *view.View) {
+func (m *metrics) watchSizes(r prometheus.Registerer, v *view.View, waiting func() int) {
 	if r != nil {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentrooms_messages_waiting",
+			Help: "Messages that wait to be written to their room's log.",
+		}, func() float64 { return float64(waiting()) }))
 		r.MustRegister(&sizes{view: v, desc: prometheus.NewDesc(
 			"agentrooms_view_objects", "Objects in the replica's view of the cluster, by kind.", []string{"kind"}, nil)})
 	}

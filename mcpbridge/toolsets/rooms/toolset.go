@@ -91,8 +91,8 @@ func New(ctx context.Context, o Options) (*Toolset, error) {
 		taskLocks: keymutex.NewHashed(lockStripes), boxLocks: keymutex.NewHashed(lockStripes),
 	}
 	t.view = view.New(o.Clock, func(d time.Duration) { t.metrics.lag.Observe(d.Seconds()) })
-	t.metrics.watchSizes(o.Registry, t.view)
 	t.committer = roomlog.NewCommitter(&batchStore{api: api}, t.view.Book, o.Clock, ulid.Make().String())
+	t.metrics.watchSizes(o.Registry, t.view, t.committer.Waiting)
 	t.presence = newPresence(t)
 	t.tools = t.table()
 	source, err := view.NewSource(t.view, o.Config, scheme)
