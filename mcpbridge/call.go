@@ -34,7 +34,7 @@ func (e *endpoint) toolHandler(t *toolset.Tool) server.ToolHandlerFunc {
 		took := e.clock.Since(started)
 		e.metrics.calls.WithLabelValues(e.set.Name(), t.Name, outcome).Inc()
 		e.metrics.duration.WithLabelValues(e.set.Name(), t.Name).Observe(took.Seconds())
-		q.log.DebugContext(ctx, "tool call", "tool", t.Name, "plate", q.plate, "outcome", outcome, "took", took.String())
+		q.tool, q.outcome = t.Name, outcome
 		return e.result(q, raw, err != nil), nil
 	}
 }

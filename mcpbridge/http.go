@@ -52,8 +52,12 @@ func (e *endpoint) finish(out *response, r *http.Request, q *request, started ti
 	if q.msg != nil {
 		method = q.msg.method
 	}
-	q.log.DebugContext(r.Context(), "request", "toolset", e.set.Name(), "http", r.Method, "method", method,
-		"status", out.status, "plate", q.plate, "took", e.clock.Since(started).String())
+	attrs := []any{"toolset", e.set.Name(), "http", r.Method, "method", method, "status", out.status, "plate", q.plate,
+		"took", e.clock.Since(started).String()}
+	if q.tool != "" {
+		attrs = append(attrs, "tool", q.tool, "outcome", q.outcome)
+	}
+	q.log.DebugContext(r.Context(), "request", attrs...)
 }
 
 // admitHTTP judges the request by its headers, and answers it when it goes no further.

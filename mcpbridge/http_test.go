@@ -2,6 +2,7 @@ package mcpbridge_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -250,6 +251,24 @@ func TestAPanicOutsideOfAToolIsAnsweredToo(t *testing.T) {
 	resp, body := b.post(listTools, "Authorization", "Bearer agent-panic")
 	if p := envelopeOf(t, body); resp.StatusCode != 500 || p.Code != problem.Internal || strings.Contains(p.Message, "hunter2") {
 		t.Errorf("status %d: %+v", resp.StatusCode, p)
+	}
+}
+
+func TestEachCallLeavesOneLineInTheDebugLog(t *testing.T) {
+	logs := &syncBuffer{}
+	b := serve(t, func(o *mcpbridge.Options) {
+		o.Logger = slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	b.call("conflict", `{"workspace":"hush"}`, "X-Request-Id", "abc")
+	eventually(t, "the line", func() bool { return strings.Count(logs.String(), "\n") > 0 })
+	line := logs.String()
+	for _, part := range []string{`"request":"abc"`, `"tool":"conflict"`, `"outcome":"CONFLICT"`, `"plate":"BRNL-AGT-ADA"`, `"status":200`} {
+		if !strings.Contains(line, part) {
+			t.Errorf("no %s in %s", part, line)
+		}
+	}
+	if strings.Count(line, "\n") != 1 || strings.Contains(line, "agent-ada") || strings.Contains(line, "hush") {
+		t.Errorf("it says too much: %s", line)
 	}
 }
 

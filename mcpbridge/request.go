@@ -30,6 +30,8 @@ type request struct {
 	// crowded says that the agent has too many requests under way.
 	crowded *problem.Problem
 	msg     *message
+	// tool that was called, and how that ended, for the log.
+	tool, outcome string
 	// instance that reads or lists resources.
 	instance *toolset.Caller
 	// failed is why a resource could not be read.
