@@ -289,3 +289,24 @@ func TestStaleView(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
+
+// TestRenewalAfterRelease lets a renewal that remembers the Lease come after the claim ended and the Lease went. The API
+// server makes a Lease that is put where none is, unless the put carries the UID of the one that was there.
+func TestRenewalAfterRelease(t *testing.T) {
+	s := newStage(t)
+	held := s.held("work", "cc")
+	remembered := s.lease("work")
+	status, p := tasks.Release(held, tasks.Actor{Plate: s.plate("cc"), Session: "s1"}, nil, s.clock.Now())
+	if p != nil {
+		t.Fatal(p)
+	}
+	task := held.DeepCopy()
+	task.Status = *status
+	s.must(s.client.Status().Update(t.Context(), task))
+	s.settle("work")
+	if err := s.renew(held, remembered); err == nil {
+		t.Errorf("a lease that had gone was renewed: %+v", s.lease("work"))
+	} else {
+		t.Logf("refused: %v", err)
+	}
+}
