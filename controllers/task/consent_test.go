@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
@@ -246,4 +247,60 @@ func TestPendingCannotBeClaimed(t *testing.T) {
 	if err := s.env.Client.Status().Update(t.Context(), task); err == nil {
 		t.Error("a pending proposal was claimed")
 	}
+}
+
+// TestConsentIsJudgedByWhoAssigned lets said's agent assign a task that bob created: it is said who asks, and not bob.
+func TestConsentIsJudgedByWhoAssigned(t *testing.T) {
+	s := newStage(t)
+	task := testenv.Task(s.ns, "lab", "work", "bob")
+	task.Spec.Assignee, task.Spec.AssignedBy = "helper", &v1alpha1.TaskCreator{Plate: s.plate("cc")}
+	s.create(task)
+	if got := s.settle("work").Status.Consent.State; got != v1alpha1.ConsentPending {
+		t.Errorf("consent %s, want Pending: said assigned it", got)
+	}
+	s.update("work", func(t *v1alpha1.Task) { t.Spec.AssignedBy = &v1alpha1.TaskCreator{User: "bob"} })
+	if got := s.settle("work").Status.Consent.State; got != v1alpha1.ConsentAuto {
+		t.Errorf("consent %s, want Auto: bob assigned it", got)
+	}
+}
+
+// TestEndedTaskStaysAsItWas lets room and agent go after the work is done.
+func TestEndedTaskStaysAsItWas(t *testing.T) {
+	s := newStage(t)
+	s.create(testenv.Proposal(s.ns, "lab", "work", s.agents["cc"], s.agents["cc"]))
+	s.settle("work")
+	s.finish("work", v1alpha1.TaskDone)
+	before := s.settle("work")
+	s.must(s.client.Delete(t.Context(), s.agents["cc"]))
+	s.must(s.client.Delete(t.Context(), testenv.Room(s.ns, "lab")))
+	if after := s.settle("work"); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("a task that has ended was written: %v", conditionsOf(after))
+	}
+}
+
+// TestNobodyIsToldOfARevocationThatFails lets the holder finish while the task is being given to somebody else.
+func TestNobodyIsToldOfARevocationThatFails(t *testing.T) {
+	s := newStage(t)
+	s.create(testenv.Proposal(s.ns, "lab", "work", s.agents["cc"], s.agents["cc"]))
+	s.settle("work")
+	s.claim("work", "cc", "s1")
+	s.settle("work")
+	s.update("work", func(t *v1alpha1.Task) { t.Spec.Assignee = s.plate("dd") })
+	s.hooks.before = func(write string) error {
+		if write == writeStatus {
+			s.hooks.before = nil
+			done := s.task("work")
+			out, p := tasks.SetStatus(done, tasks.Actor{Plate: s.plate("cc"), Session: "s1"}, tasks.Change{To: v1alpha1.TaskDone, Summary: "x"}, s.clock.Now())
+			if p != nil {
+				t.Error(p)
+			}
+			done.Status = *out.Status
+			s.must(s.env.Client.Status().Update(t.Context(), done))
+		}
+		return nil
+	}
+	if _, err := s.once("work"); !apierrors.IsConflict(err) {
+		t.Fatalf("got %v, want a conflict", err)
+	}
+	s.wantPosted()
 }

@@ -4,6 +4,8 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/agentrooms/agentrooms/api/v1alpha1"
 )
 
 var (
@@ -28,4 +30,14 @@ var (
 
 func init() {
 	metrics.Registry.MustRegister(LeaseExpiries, ConsentsDecided, NoticesPosted)
+	// A series that is there from the start shows its first increment to those who watch rates.
+	for counter, labels := range map[*prometheus.CounterVec][]string{
+		LeaseExpiries:   {string(v1alpha1.LeaseReopen), string(v1alpha1.LeaseMarkStale)},
+		ConsentsDecided: {string(v1alpha1.ConsentAccepted), string(v1alpha1.ConsentRejected)},
+		NoticesPosted:   {"assigned", "proposed", "rejected", "unblocked"},
+	} {
+		for _, label := range labels {
+			counter.WithLabelValues(label)
+		}
+	}
 }
