@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/yaml"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
@@ -153,47 +155,23 @@ func manifests(page string) []string {
 	return list
 }
 
-func newOf(kind string) any {
-	switch kind {
-	case "Room":
-		return &v1alpha1.Room{}
-	case "Agent":
-		return &v1alpha1.Agent{}
-	case "Task":
-		return &v1alpha1.Task{}
-	case "Consent":
-		return &v1alpha1.Consent{}
-	case "MessageBatch":
-		return &v1alpha1.MessageBatch{}
-	case "Inbox":
-		return &v1alpha1.Inbox{}
-	default:
-		return nil
-	}
-}
-
-var kindLine = regexp.MustCompile(`(?m)^kind: (\w+)$`)
-
 func TestEveryManifestIsOfItsKind(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	strict := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 	shown, count := map[string]bool{}, 0
 	for name, page := range pages(t) {
 		for _, doc := range manifests(page) {
 			count++
-			m := kindLine.FindStringSubmatch(doc)
-			if m == nil {
-				t.Errorf("%s shows a manifest without a kind:\n%s", name, doc)
-				continue
-			}
-			obj := newOf(m[1])
-			if obj == nil {
-				t.Errorf("%s shows a %s, which is no kind of ours", name, m[1])
-				continue
-			}
-			if err := yaml.UnmarshalStrict([]byte(doc), obj); err != nil {
+			_, kind, err := strict.Decode([]byte(doc), nil, nil)
+			if err != nil {
 				t.Errorf("%s: %v in:\n%s", name, err, doc)
+				continue
 			}
-			if name == "docs/kinds/"+strings.ToLower(m[1])+".md" {
-				shown[m[1]] = true
+			if name == "docs/kinds/"+strings.ToLower(kind.Kind)+".md" {
+				shown[kind.Kind] = true
 			}
 		}
 	}
