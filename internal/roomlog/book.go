@@ -23,7 +23,7 @@ func KeyOf(room *v1alpha1.Room) Key {
 
 // Book holds the logs that a process has seen. It is safe for concurrent use. The zero value is not ready: use NewBook.
 type Book struct {
-	mu       sync.Mutex
+	mu       sync.RWMutex
 	logs     map[Key]*Log
 	onAppend func(Key, *v1alpha1.MessageBatch)
 }
@@ -39,10 +39,15 @@ func NewBook(onAppend func(Key, *v1alpha1.MessageBatch)) *Book {
 
 // Log gives a room's log, an empty one when nothing was seen of it.
 func (b *Book) Log(k Key) *Log {
+	b.mu.RLock()
+	l, ok := b.logs[k]
+	b.mu.RUnlock()
+	if ok {
+		return l
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l, ok := b.logs[k]
-	if !ok {
+	if l, ok = b.logs[k]; !ok {
 		l = newLog()
 		b.logs[k] = l
 	}

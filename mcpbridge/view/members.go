@@ -9,6 +9,8 @@ import (
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/handles"
 	"github.com/agentrooms/agentrooms/internal/ids"
+	"github.com/agentrooms/agentrooms/internal/inboxes"
+	"github.com/agentrooms/agentrooms/internal/roomlog"
 )
 
 // Member is an agent of a room.
@@ -44,7 +46,21 @@ type membership struct {
 	byPlate   map[string]*v1alpha1.Agent
 	bySubject map[string][]*v1alpha1.Agent
 	byRoom    map[types.NamespacedName]*Members
-	roomsOf   map[string][]*v1alpha1.Room
+	seats     map[string][]seat
+}
+
+// seat is the place of an agent in a room, with the names that are looked up for it in every call: making them anew takes
+// longer than looking them up.
+type seat struct {
+	room, inbox types.NamespacedName
+	log         roomlog.Key
+}
+
+func newSeat(room *v1alpha1.Room, plate string) seat {
+	return seat{
+		room: keyOf(room), log: roomlog.KeyOf(room),
+		inbox: types.NamespacedName{Namespace: room.Namespace, Name: ids.InboxName(room.Name, room.UID, plate)},
+	}
 }
 
 // dropMembership says that the membership must be made anew. It takes no lock, as it is called under others.
@@ -70,7 +86,7 @@ func (v *View) membership() *membership {
 func (v *View) buildMembership() *membership {
 	m := &membership{
 		byPlate: map[string]*v1alpha1.Agent{}, bySubject: map[string][]*v1alpha1.Agent{},
-		byRoom: map[types.NamespacedName]*Members{}, roomsOf: map[string][]*v1alpha1.Room{},
+		byRoom: map[types.NamespacedName]*Members{}, seats: map[string][]seat{},
 	}
 	agents := v.agents.all()
 	slices.SortFunc(agents, func(a, b *v1alpha1.Agent) int {
@@ -89,15 +105,14 @@ func (v *View) buildMembership() *membership {
 			}
 		}
 	}
-	for _, room := range v.rooms.all() {
+	rooms := v.rooms.all()
+	slices.SortFunc(rooms, func(a, b *v1alpha1.Room) int { return cmp.Compare(ids.ID(a), ids.ID(b)) })
+	for _, room := range rooms {
 		members := m.membersOf(room, byName)
 		m.byRoom[keyOf(room)] = members
 		for plate := range members.Agents {
-			m.roomsOf[plate] = append(m.roomsOf[plate], room)
+			m.seats[plate] = append(m.seats[plate], newSeat(room, plate))
 		}
-	}
-	for _, rooms := range m.roomsOf {
-		slices.SortFunc(rooms, func(a, b *v1alpha1.Room) int { return cmp.Compare(ids.ID(a), ids.ID(b)) })
 	}
 	return m
 }
@@ -179,12 +194,29 @@ func (v *View) Members(room *v1alpha1.Room) *Members {
 
 // RoomsOf gives the rooms that an agent is a member of, by id.
 func (v *View) RoomsOf(plate string) []*v1alpha1.Room {
-	rooms := v.membership().roomsOf[plate]
-	fresh := make([]*v1alpha1.Room, 0, len(rooms))
-	for _, r := range rooms {
-		if room, ok := v.rooms.get(r.Namespace, r.Name); ok {
-			fresh = append(fresh, room)
+	seats := v.membership().seats[plate]
+	rooms := make([]*v1alpha1.Room, 0, len(seats))
+	for _, s := range seats {
+		if room, ok := v.rooms.get(s.room.Namespace, s.room.Name); ok {
+			rooms = append(rooms, room)
 		}
 	}
-	return fresh
+	return rooms
+}
+
+// Pending counts the mentions of an agent that are not acknowledged, over all its rooms.
+func (v *View) Pending(plate string) int {
+	n := 0
+	for _, s := range v.membership().seats[plate] {
+		refs := v.Book.Log(s.log).Refs(plate)
+		if len(refs) == 0 {
+			continue
+		}
+		var status v1alpha1.InboxStatus
+		if box, ok := v.inboxes.get(s.inbox.Namespace, s.inbox.Name); ok {
+			status = box.Status
+		}
+		n += inboxes.Pending(&status, refs)
+	}
+	return n
 }

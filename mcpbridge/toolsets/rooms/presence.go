@@ -29,6 +29,8 @@ const (
 	presenceWorkers = 2
 	// presenceTimeout bounds one renewal.
 	presenceTimeout = 10 * time.Second
+	// lookInterval is how often the leases that an instance holds are looked at, at most: it may hold many, and calls often.
+	lookInterval = time.Second
 	// maxInstances that are remembered.
 	maxInstances = 20000
 )
@@ -46,8 +48,11 @@ type presence struct {
 }
 
 type noted struct {
+	// at is when the instance was last noted, and whether it listened then.
 	at       time.Time
 	wakeable bool
+	// look is when the leases that it holds are to be looked at again.
+	look time.Time
 }
 
 type job struct {
@@ -81,36 +86,66 @@ func (p *presence) start(ctx context.Context) {
 
 // Touch notes that an instance showed a sign of life, and renews the task leases it holds that are half over.
 func (t *Toolset) Touch(c *toolset.Caller, wakeable bool) {
+	k, now := instanceKey{c.Plate, c.Session}, t.clock.Now()
 	if t.presence.due(c, wakeable) {
 		t.presence.enqueue(job{caller: *c, wakeable: wakeable})
 	}
+	if !t.presence.looks(k, now) {
+		return
+	}
+	next := now.Add(lookInterval)
 	for _, task := range t.view.HeldBy(c.Plate, c.Session) {
-		if t.halfOver(task) {
+		half, ok := t.halfOver(task)
+		switch {
+		case !ok:
+		case half.Before(now):
 			t.presence.enqueue(job{caller: *c, task: task})
+		case half.Before(next):
+			next = half
 		}
 	}
+	t.presence.lookAgain(k, next)
 }
 
-func (t *Toolset) halfOver(task *v1alpha1.Task) bool {
+// halfOver gives when half of a task's lease is over, and false when it has none.
+func (t *Toolset) halfOver(task *v1alpha1.Task) (time.Time, bool) {
 	l, ok := t.view.TaskLease(task)
 	if !ok || !leases.Current(l, task) {
-		return false
+		return time.Time{}, false
 	}
 	room, _ := t.view.Room(task.Namespace, task.Spec.RoomRef.Name)
-	return leases.ExpiresAt(l).Sub(t.clock.Now()) < leases.Duration(task, room)/2
+	return leases.ExpiresAt(l).Add(-leases.Duration(task, room) / 2), true
+}
+
+// looks says whether it is time to look at what an instance holds. A claim made since the last look has more than half of its
+// lease left for longer than lookInterval.
+func (p *presence) looks(k instanceKey, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !now.Before(p.last[k].look)
+}
+
+func (p *presence) lookAgain(k instanceKey, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n, ok := p.last[k]; ok {
+		n.look = at
+		p.last[k] = n
+	}
 }
 
 func (p *presence) due(c *toolset.Caller, wakeable bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k, now := instanceKey{c.Plate, c.Session}, p.t.clock.Now()
-	if old, ok := p.last[k]; ok && now.Sub(old.at) < presenceInterval && (old.wakeable || !wakeable) {
+	old, ok := p.last[k]
+	if ok && now.Sub(old.at) < presenceInterval && (old.wakeable || !wakeable) {
 		return false
 	}
 	if len(p.last) >= maxInstances {
 		p.forgetOld(now)
 	}
-	p.last[k] = noted{at: now, wakeable: wakeable}
+	p.last[k] = noted{at: now, wakeable: wakeable, look: old.look}
 	return true
 }
 
@@ -162,7 +197,10 @@ func (p *presence) work(ctx context.Context, j job) {
 // asked for the same renewal.
 func (p *presence) renewTask(ctx context.Context, j job) {
 	task, ok := p.t.view.Task(j.task.Namespace, j.task.Name)
-	if !ok || !tasks.Holds(task, j.caller.Plate, j.caller.Session) || !p.t.halfOver(task) {
+	if !ok || !tasks.Holds(task, j.caller.Plate, j.caller.Session) {
+		return
+	}
+	if half, ok := p.t.halfOver(task); !ok || p.t.clock.Now().Before(half) {
 		return
 	}
 	room, ok := p.t.view.Room(task.Namespace, task.Spec.RoomRef.Name)

@@ -161,13 +161,7 @@ func (t *Toolset) Identify(username string) (*v1alpha1.Agent, string, error) {
 }
 
 // Pending counts the agent's pending mentions over all rooms.
-func (t *Toolset) Pending(plate string) int {
-	n := 0
-	for _, room := range t.view.RoomsOf(plate) {
-		n += t.pendingIn(room, plate)
-	}
-	return n
-}
+func (t *Toolset) Pending(plate string) int { return t.view.Pending(plate) }
 
 func (t *Toolset) pendingIn(room *v1alpha1.Room, plate string) int {
 	status := v1alpha1.InboxStatus{}
