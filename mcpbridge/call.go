@@ -25,6 +25,7 @@ const jsonType = "application/json"
 func (e *endpoint) toolHandler(t *toolset.Tool) server.ToolHandlerFunc {
 	return func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		q, started, outcome := requestFrom(ctx), e.clock.Now(), "ok"
+		ctx, wrote := toolset.WithRevision(ctx)
 		raw, err := e.call(ctx, q, t)
 		if err != nil {
 			p := e.judge(ctx, q.log.With("tool", t.Name), err)
@@ -35,12 +36,35 @@ func (e *endpoint) toolHandler(t *toolset.Tool) server.ToolHandlerFunc {
 		e.metrics.calls.WithLabelValues(e.set.Name(), t.Name, outcome).Inc()
 		e.metrics.duration.WithLabelValues(e.set.Name(), t.Name).Observe(took.Seconds())
 		q.tool, q.outcome = t.Name, outcome
-		return e.result(q, raw, err != nil), nil
+		return e.result(q, raw, err != nil, wrote.Marks()), nil
 	}
 }
 
+// revisionKey is the member of _meta, in results and requests, by which a caller makes another replica wait for its writes.
+const revisionKey = "agentrooms.dev/revision"
+
+// awaitRevision waits for what the caller's last call wrote, if the request says so.
+func (e *endpoint) awaitRevision(ctx context.Context, q *request) error {
+	if !isObject(q.msg.meta) {
+		return nil
+	}
+	var meta struct {
+		Revision map[string]string `json:"agentrooms.dev/revision"`
+	}
+	if err := json.Unmarshal(q.msg.meta, &meta); err != nil || len(meta.Revision) > maxMarks {
+		return problem.Invalid("_meta", "holds a revision that no call gave: leave it out, or give back what a result held")
+	}
+	if len(meta.Revision) == 0 {
+		return nil
+	}
+	return e.set.Await(ctx, meta.Revision) //nolint:wrapcheck // a problem for the caller
+}
+
+// maxMarks bounds the revision of a request.
+const maxMarks = 16
+
 // result puts an answer into the form of the protocol: as text, as structured content, and with what waits for the agent.
-func (e *endpoint) result(q *request, raw json.RawMessage, failed bool) *mcp.CallToolResult {
+func (e *endpoint) result(q *request, raw json.RawMessage, failed bool, wrote map[string]string) *mcp.CallToolResult {
 	pending := 0
 	if q.plate != "" {
 		pending = e.set.Pending(q.plate)
@@ -51,6 +75,9 @@ func (e *endpoint) result(q *request, raw json.RawMessage, failed bool) *mcp.Cal
 		IsError:           failed,
 	}
 	r.Meta = &mcp.Meta{AdditionalFields: map[string]any{"pending_mentions": pending}}
+	if len(wrote) > 0 {
+		r.Meta.AdditionalFields[revisionKey] = wrote
+	}
 	return r
 }
 
@@ -84,6 +111,9 @@ func (e *endpoint) call(ctx context.Context, q *request, t *toolset.Tool) (raw j
 	}
 	ctx, cancel := context.WithTimeout(drain.WithSignal(ctx, e.draining), e.timeout(t))
 	defer cancel()
+	if err := e.awaitRevision(ctx, q); err != nil {
+		return nil, err
+	}
 	answer, err := t.Handle(ctx, caller, args)
 	if err != nil {
 		return nil, err

@@ -49,10 +49,12 @@ func newFakeSet() *fakeSet {
 	return &fakeSet{inbox: make(chan struct{}, 16), entered: make(chan struct{}, 256), release: make(chan struct{})}
 }
 
-func (f *fakeSet) Name() string         { return "fake" }
-func (f *fakeSet) Instructions() string { return "Try things." }
-func (f *fakeSet) Ready() error         { return f.notReady }
-func (f *fakeSet) Pending(string) int   { return 3 }
+func (f *fakeSet) Name() string                                   { return "fake" }
+func (f *fakeSet) Instructions() string                           { return "Try things." }
+func (f *fakeSet) Await(context.Context, map[string]string) error { return nil }
+
+func (f *fakeSet) Ready() error       { return f.notReady }
+func (f *fakeSet) Pending(string) int { return 3 }
 
 func (f *fakeSet) Identify(username string) (*v1alpha1.Agent, string, error) {
 	f.mu.Lock()

@@ -14,6 +14,8 @@ import (
 const (
 	// DemoNamespace is where the demo lives.
 	DemoNamespace = "demo"
+	// DemoUser is the person who makes the demo: the owner of one of its agents and an admin of its room.
+	DemoUser = "said"
 
 	// demoAnnotation stands on the demo's namespace once all of the demo has been created. Set and read here.
 	demoAnnotation = "agentrooms.dev/demo"
@@ -33,8 +35,12 @@ func (i *Installer) Demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	person, err := i.as(DemoUser)
+	if err != nil {
+		return err
+	}
 	for _, object := range objects {
-		err := i.client.Create(ctx, object, client.FieldOwner(FieldOwner))
+		err := person.Create(ctx, object, client.FieldOwner(FieldOwner))
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("creating the demo's %s %s: %w", object.GetKind(), object.GetName(), err)
 		}

@@ -37,6 +37,7 @@ const (
 
 // Installer applies the manifests to one cluster.
 type Installer struct {
+	config *rest.Config
 	client client.Client
 	files  fs.FS
 }
@@ -55,7 +56,18 @@ func New(cluster *rest.Config) (*Installer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	return &Installer{client: c, files: config.Files}, nil
+	return &Installer{config: cluster, client: c, files: config.Files}, nil
+}
+
+// as gives a client that acts as a user who may do everything.
+func (i *Installer) as(user string) (client.Client, error) {
+	impersonating := rest.CopyConfig(i.config)
+	impersonating.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+	c, err := client.New(impersonating, client.Options{Scheme: i.client.Scheme()})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster as %s: %w", user, err)
+	}
+	return c, nil
 }
 
 // Client is the client that the installer works with.

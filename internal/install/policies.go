@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/agentrooms/agentrooms/api/v1alpha1"
 )
 
 const (
@@ -46,6 +48,28 @@ func (i *Installer) AwaitPolicies(ctx context.Context) error {
 		if err := i.awaitProbe(ctx, name, mutatingProbe(name), changed); err != nil {
 			return fmt.Errorf("waiting for the mutating policies to bite: %w", err)
 		}
+		if err := i.awaitSchema(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitSchema waits until the API server can stamp what is created: the mutating policies learn of new kinds some seconds
+// after the kinds are served, and refuse everything of them until then.
+func (i *Installer) awaitSchema(ctx context.Context) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, 2*policyTimeout, true, func(ctx context.Context) (bool, error) {
+		last = i.client.Create(ctx, &v1alpha1.Task{
+			ObjectMeta: metav1.ObjectMeta{Name: "agentrooms-install-probe", Namespace: Namespace},
+			Spec: v1alpha1.TaskSpec{
+				RoomRef: v1alpha1.RoomReference{Name: "probe"}, Title: "probe", DefinitionOfDone: "never created", Assignee: "probe",
+			},
+		}, client.DryRunAll)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until tasks can be created: %w (last answer: %w)", err, last)
 	}
 	return nil
 }

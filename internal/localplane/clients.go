@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// AdminUser is whom the admin's kubeconfig speaks as.
-	AdminUser = "admin"
+	// DefaultUser is whom the admin's kubeconfig speaks as when nobody is named.
+	DefaultUser = "admin"
 	// adminGroup may do everything.
 	adminGroup = "system:masters"
 

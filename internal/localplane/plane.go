@@ -36,6 +36,8 @@ type Options struct {
 	Assets controlplane.Assets
 	// AuditLog is the file for the API server's audit log, one JSON event a line; empty means no log.
 	AuditLog string
+	// User is whom the admin's kubeconfig speaks as; empty means DefaultUser.
+	User string
 	// Progress is told what happens, in lines for a person. Nil discards it.
 	Progress io.Writer
 }
@@ -139,6 +141,13 @@ func (p *Plane) findAssets(ctx context.Context) (err error) {
 	return nil
 }
 
+func (p *Plane) user() string {
+	if p.opts.User != "" {
+		return p.opts.User
+	}
+	return DefaultUser
+}
+
 // prepare makes what the programs need: folders, ports, certificates, the audit policy and the admin's kubeconfig.
 func (p *Plane) prepare(ctx context.Context) (err error) {
 	if _, err := p.dir.MakeDir("logs"); err != nil {
@@ -158,10 +167,10 @@ func (p *Plane) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if p.admin, err = p.Config(AdminUser, adminGroup); err != nil {
+	if p.admin, err = p.Config(p.user(), adminGroup); err != nil {
 		return err
 	}
-	return p.writeKubeconfig(adminKubeconfig, AdminUser, adminGroup)
+	return p.writeKubeconfig(adminKubeconfig, p.user(), adminGroup)
 }
 
 func (p *Plane) prepareIdentities() (err error) {

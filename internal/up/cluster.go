@@ -39,7 +39,12 @@ func (s *system) connect(ctx context.Context) (err error) {
 
 func (s *system) startPlane(ctx context.Context) (err error) {
 	s.say("starting the control plane in %s", s.dir.Path())
-	s.plane, err = localplane.Start(ctx, localplane.Options{Dir: s.dir, AuditLog: s.opts.AuditLog, Progress: s.opts.Progress})
+	options := localplane.Options{Dir: s.dir, AuditLog: s.opts.AuditLog, Progress: s.opts.Progress}
+	if !s.opts.NoDemo {
+		// Whoever tries the demo is its person: what they make with kubectl is made by the owner of an agent.
+		options.User = install.DemoUser
+	}
+	s.plane, err = localplane.Start(ctx, options)
 	if err != nil {
 		return err
 	}

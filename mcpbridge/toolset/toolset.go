@@ -85,6 +85,9 @@ type Toolset interface {
 	Resources(c *Caller) []Resource
 	// ReadResource gives the content of a resource as JSON.
 	ReadResource(ctx context.Context, c *Caller, uri string) (any, error)
+	// Await waits until the replica has seen what an earlier call, perhaps of another replica, wrote: the marks that its
+	// handler noted with Wrote, by sort. It gives a *problem.Problem when the marks are none, or do not come in time.
+	Await(ctx context.Context, marks map[string]string) error
 	// Ready says whether the toolset's view of the cluster is complete.
 	Ready() error
 }

@@ -85,8 +85,8 @@ type handled interface {
 
 func (s *Source) follow(informer handled) error {
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    s.view.Saw,
-		UpdateFunc: func(_, next any) { s.view.Saw(next) },
+		AddFunc:    s.view.Watched,
+		UpdateFunc: func(_, next any) { s.view.Watched(next) },
 		DeleteFunc: func(last any) {
 			if unknown, ok := last.(toolscache.DeletedFinalStateUnknown); ok {
 				last = unknown.Obj

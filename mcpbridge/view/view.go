@@ -31,6 +31,7 @@ type View struct {
 	leases   *objects[*coordinationv1.Lease]
 	presence *presence
 	lag      *lag
+	progress progress
 
 	mu        sync.RWMutex
 	roomByID  map[string]types.NamespacedName
@@ -55,6 +56,7 @@ func New(clk clock.PassiveClock, onLag func(time.Duration)) *View {
 		taskByID: map[string]types.NamespacedName{}, boards: map[types.NamespacedName]map[string]*v1alpha1.Task{},
 		held: map[string]map[types.NamespacedName]bool{}, consentOf: map[consentKey]map[string]*v1alpha1.Consent{},
 	}
+	v.progress.seen = map[string]string{}
 	v.Book = roomlog.NewBook(v.onBatch)
 	v.rooms = newObjects(v.onRoom)
 	v.agents = newObjects(v.onAgent)

@@ -18,7 +18,9 @@ import (
 type Session struct {
 	// Name of the session, sent as session_id.
 	Name string
-	mcp  *mcpclient.Client
+	// After is the revision that the next calls wait for: one that another call's result held.
+	After map[string]any
+	mcp   *mcpclient.Client
 }
 
 // Connect opens an MCP connection as an agent's token says. An empty session leaves the instance unnamed.
@@ -84,6 +86,8 @@ type Result struct {
 	Pending int
 	// Text is the text content.
 	Text string
+	// Revision is what the call wrote.
+	Revision map[string]any
 }
 
 // Into reads the structured content.
@@ -104,7 +108,11 @@ func (s *Session) Do(ctx context.Context, tool string, args Args) (*Result, erro
 	if _, given := full["session_id"]; s.Name != "" && !given {
 		full["session_id"] = s.Name
 	}
-	out, err := s.mcp.CallTool(ctx, mcp.CallToolRequest{Params: mcp.CallToolParams{Name: tool, Arguments: full}})
+	params := mcp.CallToolParams{Name: tool, Arguments: full}
+	if s.After != nil {
+		params.Meta = &mcp.Meta{AdditionalFields: map[string]any{"agentrooms.dev/revision": s.After}}
+	}
+	out, err := s.mcp.CallTool(ctx, mcp.CallToolRequest{Params: params})
 	if err != nil {
 		return nil, fmt.Errorf("calling %s: %w", tool, err)
 	}
@@ -121,6 +129,7 @@ func (s *Session) Do(ctx context.Context, tool string, args Args) (*Result, erro
 		if n, ok := out.Meta.AdditionalFields["pending_mentions"].(float64); ok {
 			r.Pending = int(n)
 		}
+		r.Revision, _ = out.Meta.AdditionalFields["agentrooms.dev/revision"].(map[string]any)
 	}
 	if out.IsError {
 		var envelope struct {

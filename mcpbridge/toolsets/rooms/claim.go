@@ -158,6 +158,7 @@ func (t *Toolset) renewOnce(ctx context.Context, a *access, task *v1alpha1.Task)
 	if !ok {
 		return nil, errLeaseTaken
 	}
+	next.ManagedFields = untracked
 	written, err := api.Update(ctx, next, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		t.view.Gone(lease)
@@ -170,6 +171,10 @@ func (t *Toolset) renewOnce(ctx context.Context, a *access, task *v1alpha1.Task)
 	t.view.Wrote(written)
 	return written, nil
 }
+
+// untracked tells the API server to keep no record of who owns which field of a Lease: nobody applies Leases, and the record
+// would be made anew at each heartbeat.
+var untracked = []metav1.ManagedFieldsEntry{{}}
 
 // createLease makes the Lease of a claim that the controller has not made yet. A missing Lease may also mean that the claim
 // ended, so the task is looked at first.

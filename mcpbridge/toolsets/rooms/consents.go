@@ -97,8 +97,7 @@ func (t *Toolset) writeConsent(
 			last = t.api.Update(ctx, next)
 		}
 		if last == nil {
-			next.ManagedFields = nil
-			t.view.Wrote(next)
+			t.wrote(ctx, "consent", next)
 			return next, nil
 		}
 		if !contended(last) {

@@ -35,6 +35,14 @@ func (t *Toolset) Resources(c *toolset.Caller) []toolset.Resource {
 	return list
 }
 
+// Templates gives the forms of the URIs.
+func (t *Toolset) Templates() []toolset.Resource {
+	return []toolset.Resource{
+		{URI: scheme + "inbox/{plate}", Name: "inbox", Description: "How many mentions wait for you. Your own plate only."},
+		{URI: scheme + "room/{room}/board", Name: "board", Description: "The task board of a room you are in."},
+	}
+}
+
 // target finds what a URI names, for a caller who may see it. What may not be seen is not found.
 func (t *Toolset) target(ctx context.Context, c *toolset.Caller, uri string) (topic string, a *access, err error) {
 	absent := problem.New(problem.NotFound, "there is no resource %q that you may see", clipURI(uri)).

@@ -17,6 +17,7 @@ import (
 	"github.com/agentrooms/agentrooms/internal/problem"
 	"github.com/agentrooms/agentrooms/internal/roomlog"
 	"github.com/agentrooms/agentrooms/internal/tasks"
+	"github.com/agentrooms/agentrooms/mcpbridge/drain"
 	"github.com/agentrooms/agentrooms/mcpbridge/toolset"
 	"github.com/agentrooms/agentrooms/mcpbridge/view"
 )
@@ -146,6 +147,9 @@ func (t *Toolset) waitForMentions(ctx context.Context, c *toolset.Caller, args t
 		timer := t.clock.NewTimer(t.nextOffer(scope))
 		select {
 		case <-ctx.Done():
+			timer.Stop()
+			return MentionList{Mentions: []MentionInfo{}}, nil
+		case <-drain.Signal(ctx):
 			timer.Stop()
 			return MentionList{Mentions: []MentionInfo{}}, nil
 		case <-changed:
@@ -378,8 +382,7 @@ func (t *Toolset) writeInbox(ctx context.Context, a *access, name string, box *v
 	if err := t.api.Status().Update(ctx, write); err != nil {
 		return fmt.Errorf("updating the inbox: %w", err)
 	}
-	write.ManagedFields = nil
-	t.view.Wrote(write)
+	t.wrote(ctx, "inbox", write)
 	return nil
 }
 

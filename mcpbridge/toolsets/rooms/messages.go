@@ -163,6 +163,7 @@ func (t *Toolset) sent(
 		result = "duplicate"
 	}
 	t.metrics.sends.WithLabelValues(result).Inc()
+	noteMessage(ctx, a.room, r)
 	if t.lastRead(a.room, c.Plate) >= r.Seq-1 {
 		t.reads.set(a.room.UID, c.Plate, r.Seq)
 	}

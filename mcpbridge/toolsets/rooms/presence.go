@@ -229,6 +229,7 @@ func (p *presence) write(ctx context.Context, j job) error {
 		lease := p.renewed(j, old)
 		var written *coordinationv1.Lease
 		if known {
+			lease.ManagedFields = untracked
 			written, last = api.Update(ctx, lease, metav1.UpdateOptions{})
 		} else {
 			written, last = api.Create(ctx, lease, metav1.CreateOptions{})

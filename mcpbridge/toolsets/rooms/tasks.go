@@ -48,8 +48,7 @@ func (t *Toolset) createTask(ctx context.Context, c *toolset.Caller, args toolse
 	if err != nil {
 		return nil, fmt.Errorf("creating task %s/%s: %w", task.Namespace, task.Name, err)
 	}
-	task.ManagedFields = nil
-	t.view.Wrote(task)
+	t.wrote(ctx, "task", task)
 	return t.show(a, task), nil
 }
 

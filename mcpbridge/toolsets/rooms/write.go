@@ -90,8 +90,7 @@ func (t *Toolset) change(
 			return current, err
 		}
 		if last = write(ctx, next); last == nil {
-			next.ManagedFields = nil
-			t.view.Wrote(next)
+			t.wrote(ctx, "task", next)
 			return next, nil
 		}
 		if !contended(last) || ctx.Err() != nil {
