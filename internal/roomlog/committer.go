@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,25 +64,6 @@ func NewCommitter(store Store, book *Book, clk clock.PassiveClock, writer string
 	return &Committer{store: store, book: book, clock: clk, writer: writer, lanes: map[Key]*lane{}}
 }
 
-// lane is what waits to be appended to one room. A goroutine works on it while something waits, and none otherwise.
-type lane struct {
-	key     Key
-	room    *v1alpha1.Room
-	waiting []*sending
-}
-
-type sending struct {
-	message v1alpha1.Message
-	done    chan struct{}
-	receipt Receipt
-	err     error
-}
-
-func (s *sending) finish(r Receipt, err error) {
-	s.receipt, s.err = r, err
-	close(s.done)
-}
-
 // Send appends a message to a room's log and waits until it stands there. The message must keep the bounds of the schema.
 // A *problem.Problem says IDEMPOTENCY_CONFLICT, or UNAVAILABLE when the outcome is not known: with a key the same call may
 // be made again.
@@ -99,69 +79,6 @@ func (c *Committer) Send(ctx context.Context, room *v1alpha1.Room, m v1alpha1.Me
 	case <-ctx.Done():
 		return Receipt{}, fmt.Errorf("waiting for the message to be written: %w", ctx.Err())
 	}
-}
-
-func (c *Committer) enqueue(room *v1alpha1.Room, s *sending) error {
-	k := KeyOf(room)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l, running := c.lanes[k]
-	if !running {
-		l = &lane{key: k, room: room}
-		c.lanes[k] = l
-	}
-	if len(l.waiting) >= maxQueue {
-		p := problem.New(problem.RateLimited, "too many messages wait to be written to this room: try again shortly")
-		p.RetryAfterSeconds = 1
-		return p
-	}
-	l.waiting = append(l.waiting, s)
-	if !running {
-		go c.work(l)
-	}
-	return nil
-}
-
-// Waiting counts the messages that wait for the batch after the one under way, over all rooms.
-func (c *Committer) Waiting() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := 0
-	for _, l := range c.lanes {
-		n += len(l.waiting)
-	}
-	return n
-}
-
-// work writes until nothing waits.
-func (c *Committer) work(l *lane) {
-	for {
-		c.mu.Lock()
-		if len(l.waiting) == 0 {
-			delete(c.lanes, l.key)
-			c.mu.Unlock()
-			return
-		}
-		group, rest := cut(l.waiting)
-		l.waiting = rest
-		c.mu.Unlock()
-		c.commit(l, group)
-	}
-}
-
-// cut takes as many messages from the front as one batch may hold.
-func cut(waiting []*sending) (group, rest []*sending) {
-	characters, mentions, n := 0, 0, 0
-	for n < len(waiting) && n < v1alpha1.MaxBatchMessages {
-		m := &waiting[n].message
-		characters += utf8.RuneCountInString(m.Body)
-		mentions += len(m.Mentions)
-		if n > 0 && (characters > v1alpha1.MaxBatchCharacters || mentions > v1alpha1.MaxBatchMentions) {
-			break
-		}
-		n++
-	}
-	return waiting[:n:n], waiting[n:]
 }
 
 // commit writes a group and answers each of its senders.

@@ -94,7 +94,7 @@ func (t *Toolset) renewLease(ctx context.Context, c *toolset.Caller, args toolse
 	t.metrics.renews.WithLabelValues("explicit", "ok").Inc()
 	now := t.clock.Now()
 	shown := t.lease(a, task, now)
-	expires := leases.ExpiresAt(lease)
+	expires := now.Add(t.view.LeaseRemaining(lease))
 	shown.ExpiresAt, shown.ExpiresInSeconds = stamp(expires), int64(expires.Sub(now)/time.Second)
 	return Renewal{OK: true, TaskID: ids.ID(task), Lease: *shown}, nil
 }

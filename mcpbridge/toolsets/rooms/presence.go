@@ -114,7 +114,7 @@ func (t *Toolset) halfOver(task *v1alpha1.Task) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	room, _ := t.view.Room(task.Namespace, task.Spec.RoomRef.Name)
-	return leases.ExpiresAt(l).Add(-leases.Duration(task, room) / 2), true
+	return t.clock.Now().Add(t.view.LeaseRemaining(l) - leases.Duration(task, room)/2), true
 }
 
 // looks says whether it is time to look at what an instance holds. A claim made since the last look has more than half of its
