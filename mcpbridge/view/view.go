@@ -12,6 +12,7 @@ import (
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/consent"
 	"github.com/agentrooms/agentrooms/internal/ids"
+	"github.com/agentrooms/agentrooms/internal/leases"
 	"github.com/agentrooms/agentrooms/internal/roomlog"
 )
 
@@ -32,6 +33,7 @@ type View struct {
 	presence *presence
 	lag      *lag
 	progress progress
+	expiry   leases.Observer
 
 	mu        sync.RWMutex
 	roomByID  map[string]types.NamespacedName
@@ -256,6 +258,13 @@ func (v *View) onLease(old, next *coordinationv1.Lease) {
 	if next == nil {
 		l = old
 	}
+	if l.Labels[v1alpha1.TaskLabel] != "" {
+		if next == nil {
+			v.expiry.Forget(keyOf(l).String())
+		} else {
+			v.expiry.Remaining(keyOf(l).String(), next, v.clock.Now())
+		}
+	}
 	if plate := l.Labels[v1alpha1.InstanceLabel]; plate != "" {
 		if next == nil {
 			v.presence.remove(plate, l)
@@ -345,6 +354,18 @@ func (v *View) Inbox(room *v1alpha1.Room, plate string) (*v1alpha1.Inbox, bool) 
 // TaskLease gives the Lease of a task.
 func (v *View) TaskLease(t *v1alpha1.Task) (*coordinationv1.Lease, bool) {
 	return v.leases.get(t.Namespace, ids.LeaseName(t.Name))
+}
+
+// LeaseRemaining gives how long the Lease of a task lasts: by this replica's clock since it saw the last renewal, as
+// whoever renewed may have a clock that is wrong. What the Lease itself says shortens it where it makes sense: this replica
+// may have seen the renewal late.
+func (v *View) LeaseRemaining(l *coordinationv1.Lease) time.Duration {
+	now := v.clock.Now()
+	seen := v.expiry.Remaining(keyOf(l).String(), l, now)
+	if said := leases.ExpiresAt(l).Sub(now); said > 0 {
+		return min(seen, said)
+	}
+	return seen
 }
 
 // InstanceLease gives the Lease by which an instance shows that it lives.

@@ -171,7 +171,7 @@ func (t *Toolset) lease(a *access, task *v1alpha1.Task, now time.Time) *Lease {
 	}
 	expires := claim.AcquiredAt.Add(leases.Duration(task, a.room))
 	if l, ok := t.view.TaskLease(task); ok && leases.Current(l, task) {
-		expires = leases.ExpiresAt(l)
+		expires = now.Add(t.view.LeaseRemaining(l))
 	}
 	return &Lease{
 		Holder: claim.Holder, SessionID: claim.Session, Fence: task.Status.Epoch, ExpiresAt: stamp(expires),
