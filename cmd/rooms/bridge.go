@@ -21,9 +21,13 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/agentrooms/agentrooms/internal/gctune"
 	"github.com/agentrooms/agentrooms/mcpbridge"
 	"github.com/agentrooms/agentrooms/mcpbridge/toolset"
 )
+
+// heapHeadroom is by how much the heap of bridge and manager may grow between two cycles of the garbage collector.
+const heapHeadroom = 64 << 20
 
 // bridgeFlags are the flags of rooms bridge.
 type bridgeFlags struct {
@@ -81,6 +85,7 @@ func (f *bridgeFlags) run(ctx context.Context, logs io.Writer) error {
 	defer func() { _ = listener.Close() }()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	gctune.Headroom(heapHeadroom)
 	// What the tools rest on lives until the last request is answered.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

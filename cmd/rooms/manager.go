@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/agentrooms/agentrooms/internal/gctune"
 	"github.com/agentrooms/agentrooms/internal/manager"
 )
 
@@ -64,6 +65,7 @@ func (f *managerFlags) run(ctx context.Context, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	gctune.Headroom(heapHeadroom)
 	mgr, err := manager.New(ctx, cfg, f.Options)
 	if err != nil {
 		return err
