@@ -23,7 +23,10 @@ NPM            ?= npm
 TEST_FLAGS   ?=
 TEST_P       ?= 2
 TEST_TIMEOUT ?= 30m
-BENCH_TIME   ?= 5s
+BENCH_ROUNDS ?= 8
+BENCH_TIME   ?= 1s
+BENCH_ONLY   ?=
+BENCH_ARGS   ?=
 FUZZ_TIME    ?= 30s
 
 # ---- tools: built from hack/tools once for each (pinned versions, Go version, platform), shared by all checkouts ----
@@ -113,9 +116,9 @@ test-short: ## Run the tests that need no control plane.
 	go test -short -timeout 5m $(TEST_FLAGS) ./...
 
 .PHONY: bench
-bench: build ## Measure our operations against the bare API calls they rest on.
+bench: build ## Measure our operations against the bare API calls they rest on, and write docs/benchmarks.md (about ten minutes).
 	assets=$$(bin/rooms assets) && export KUBEBUILDER_ASSETS="$$assets" && \
-		go test -run '^$$' -bench . -benchtime $(BENCH_TIME) -timeout 60m $(TEST_FLAGS) ./test/bench/...
+		BENCH_ROUNDS=$(BENCH_ROUNDS) BENCH_TIME=$(BENCH_TIME) BENCH_ONLY='$(BENCH_ONLY)' go run ./test/bench $(BENCH_ARGS)
 
 .PHONY: fuzz
 fuzz: ## Fuzz each fuzz target for FUZZ_TIME.
