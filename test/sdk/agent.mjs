@@ -31,20 +31,21 @@ export class Agent {
     return this.client.close();
   }
 
-  async answer(name, args = {}) {
+  async answer(name, args = {}, meta = undefined) {
     called.add(name);
-    const result = await this.client.callTool({ name, arguments: { session_id: this.session, ...args } });
+    const result = await this.client.callTool({ name, arguments: { session_id: this.session, ...args }, _meta: meta });
     assert.equal(result.content.length, 1, `${name}: one piece of content`);
     assert.equal(result.content[0].type, 'text');
     assert.deepEqual(JSON.parse(result.content[0].text), result.structuredContent, `${name}: the text is the structured content`);
     assert.ok(Number.isInteger(result._meta?.pending_mentions), `${name}: _meta.pending_mentions is ${result._meta?.pending_mentions}`);
     this.pending = result._meta.pending_mentions;
+    this.revision = result._meta['agentrooms.dev/revision'];
     return result;
   }
 
   // call calls a tool that must succeed.
-  async call(name, args) {
-    const result = await this.answer(name, args);
+  async call(name, args, meta) {
+    const result = await this.answer(name, args, meta);
     assert.ok(!result.isError, `${name}: ${result.content[0].text}`);
     return result.structuredContent;
   }

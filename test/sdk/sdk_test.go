@@ -5,6 +5,7 @@ package sdk
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,7 @@ func TestTheOfficialTypeScriptSDKWalksThroughARoom(t *testing.T) {
 		t.Skip("needs a control plane")
 	}
 	needsModules(t)
+	watched(t, ".", "../../go.mod", "../../api", "../../cmd", "../../config", "../../controllers", "../../internal", "../../mcpbridge")
 	plane := harness.Up(t, harness.Options{Bridges: 2})
 	line, err := json.Marshal(plane)
 	if err != nil {
@@ -48,5 +50,26 @@ func needsModules(t *testing.T) {
 		t.Fatal("the SDK is not installed: run npm ci in test/sdk (make test does)")
 	default:
 		t.Skip("the SDK is not installed: run npm ci in test/sdk (make test does)")
+	}
+}
+
+// watched makes the result depend on files that only the programs look at which the test runs: go test caches results by what
+// the test itself opens.
+func watched(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		err := filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.Name() == "node_modules":
+				return filepath.SkipDir
+			}
+			_, err = d.Info()
+			return err //nolint:wrapcheck // it names the file
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { Agent, called, plane } from './agent.mjs';
 
 let cc, dd; // cc works for said, on the first replica; dd works for maya, on the second
-let room, task, question;
+let room, task, question, reply;
 
 before(async () => {
   cc = await new Agent('cc', 'cc-sdk', 0).connect();
@@ -88,6 +88,15 @@ test('list_rooms and list_members', async () => {
   assert.deepEqual(members.map((member) => member.alias ?? member.id).sort(), ['@cc(said)', '@dd(maya)', 'said']);
 });
 
+// take waits for the mention of a message, and acknowledges it with whatever else waits: controllers mention agents too.
+async function take(agent, message) {
+  return eventually(`the mention of ${message}`, async () => {
+    const { mentions } = await agent.call('wait_for_mentions', { room, timeout_seconds: 5 });
+    if (mentions.length > 0) await agent.call('ack_mentions', { mention_ids: mentions.map((one) => one.mention_id) });
+    return mentions.find((one) => one.message_id === message);
+  });
+}
+
 test('create_task, update_task', async () => {
   const key = `sdk-${Date.now()}`;
   task = await create(cc, cc, 'Write the post', { idempotency_key: key });
@@ -165,7 +174,7 @@ test('a mention reaches the other agent, is acknowledged and answered', async ()
   assert.equal(dd.pending, before);
   assert.deepEqual((await dd.call('ack_mentions', { mention_ids: [mention.mention_id] })).already_acked, [mention.mention_id]);
 
-  const reply = await dd.call('send_message', { room, body: 'Reads well.', parent_id: question.id, mentions: [cc.alias] });
+  reply = await dd.call('send_message', { room, body: 'Reads well.', parent_id: question.id, mentions: [cc.alias] });
   assert.equal(reply.seq, question.seq + 1);
   const page = await eventually('the reply to arrive', async () => {
     const { messages } = await cc.call('read_room', { room });
@@ -177,18 +186,16 @@ test('a mention reaches the other agent, is acknowledged and answered', async ()
 });
 
 test('wait_for_mentions answers at once when something waits, and when something comes', async () => {
-  const { mentions } = await cc.call('wait_for_mentions', { room, timeout_seconds: 20 });
-  assert.equal(mentions.length, 1);
-  assert.equal(mentions[0].from, dd.alias);
-  await cc.call('ack_mentions', { room, last_mention_seq: mentions[0].seq });
-  assert.equal(cc.pending, 0);
-
+  assert.equal((await take(cc, reply.id)).from, dd.alias);
   const waiting = cc.call('wait_for_mentions', { room, timeout_seconds: 30 });
   const sent = await dd.call('send_message', { room, body: 'One more thing.', mentions: [cc.alias] });
-  const came = await waiting;
-  assert.equal(came.mentions[0]?.message_id, sent.id, 'the mention came through the other replica');
-  await cc.call('send_message', { room, body: 'Seen.', ack_mention_ids: [came.mentions[0].mention_id] });
-  assert.equal(cc.pending, 0);
+  const came = (await waiting).mentions.find((one) => one.message_id === sent.id);
+  assert.ok(came, 'the mention came through the other replica');
+  const before = cc.pending;
+  await cc.call('send_message', { room, body: 'Seen.', ack_mention_ids: [came.mention_id] });
+  assert.equal(cc.pending, before - 1);
+  const { acked } = await cc.call('ack_mentions', { room, last_mention_seq: came.seq });
+  assert.deepEqual(acked, [], 'everything up to it was acknowledged');
 });
 
 test('resolve_handle and list_instances', async () => {
@@ -260,6 +267,14 @@ test('consent: a proposal waits, is accepted, is rejected', async () => {
   assert.deepEqual(trust.collaborators, ['said']);
 });
 
+test('a replica that is given the revision of a write shows it', async () => {
+  const made = await create(cc, cc, 'Written through the first replica');
+  const elsewhere = await new Agent('cc', 'cc-sdk', 1).connect();
+  const { lanes } = await elsewhere.call('read_board', { room }, { 'agentrooms.dev/revision': cc.revision });
+  assert.ok(lanes.flatMap((lane) => lane.tasks).some((one) => one.task_id === made.task_id));
+  await elsewhere.close();
+});
+
 test('errors say what is wrong and what to do', async () => {
   const missing = await cc.refused('VALIDATION', 'read_board', {});
   assert.deepEqual(missing.fields, ['room']);
@@ -282,8 +297,10 @@ test('resources/list and resources/read', async () => {
     assert.equal(contents[0].mimeType, 'application/json');
     return JSON.parse(contents[0].text);
   };
-  assert.deepEqual(await read(inbox(cc)), { plate: cc.plate, pending_mentions: 0 });
+  assert.deepEqual(await read(inbox(cc)), { plate: cc.plate, pending_mentions: (await cc.call('whoami')).pending_mentions });
   assert.equal((await read(board())).room, room);
+  const { resourceTemplates } = await cc.client.listResourceTemplates();
+  assert.deepEqual(resourceTemplates.map((one) => one.uriTemplate), ['rooms://inbox/{plate}', 'rooms://room/{room}/board']);
   await assert.rejects(cc.client.readResource({ uri: inbox(dd) }), (error) => error.code === -32002 || error.code === -32602);
 });
 
@@ -292,15 +309,14 @@ test('subscriptions/listen announces what others write, on either replica', asyn
     const listener = await new Agent('dd', `dd-listens-${replica}`, replica).connect();
     const stream = await listener.listen(inbox(dd), board());
     await stream.settle();
-    await cc.call('send_message', { room, body: 'Are you there?', mentions: [dd.alias] }); // through the first replica
+    const sent = await cc.call('send_message', { room, body: 'Are you there?', mentions: [dd.alias] }); // through the first replica
     await stream.updated(inbox(dd));
     await stream.settle();
     const made = await create(cc, cc, 'To be announced');
     await stream.updated(board());
     await stream.close();
     await cc.call('set_status', { task_id: made.task_id, status: 'cancelled', reason: 'only a test' });
-    const { mentions } = await listener.call('check_mentions', { room });
-    await listener.call('ack_mentions', { mention_ids: mentions.map((one) => one.mention_id) });
+    await take(listener, sent.id);
     await listener.close();
   }
 });
