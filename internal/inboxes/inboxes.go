@@ -238,6 +238,8 @@ func apply(s *v1alpha1.InboxStatus, refs []Ref, acked []v1alpha1.MentionKey) (*v
 		next.AckedThrough = max(s.AckedThrough, open[i].Key.Seq-1)
 	}
 	next.Acked = slices.DeleteFunc(next.Acked, func(k v1alpha1.MentionKey) bool { return k.Seq <= next.AckedThrough })
+	// What is out and older than that has left the log before anybody acknowledged it.
+	next.Deliveries = slices.DeleteFunc(next.Deliveries, func(d v1alpha1.Delivery) bool { return d.Seq <= next.AckedThrough })
 	if len(next.Acked) > v1alpha1.MaxSparseAcks {
 		return nil, problem.New(problem.Conflict,
 			"too many mentions are acknowledged beyond an older one at seq %d: acknowledge that one first", open[i].Key.Seq)
