@@ -43,8 +43,8 @@ func TestTheFiveMinutesOfTheREADME(t *testing.T) {
 	// What the page says of it, in its order.
 	left := string(out)
 	for _, want := range []string{
-		"Launch week", "inbox.agentrooms.dev/", "pick-a-date created", "Pending", "launch-said created", "Accepted", "@cc(said)",
-		`Task \"Pick a date\" is assigned to @cc(said) by admin`, `"ok": true`, `"ok": false`, `"already_claimed"`, "Doing",
+		"Launch week", "inbox.agentrooms.dev/", "pick-a-date created", "Auto", "@cc(said)",
+		`Task \"Pick a date\" is assigned to @cc(said) by said`, `"ok": true`, `"ok": false`, `"already_claimed"`, "Doing",
 		"task.pick-a-date", `"status": "done"`, `"seq": 3`, `"acked"`, "Gladly.", "launch-maya patched", `"consent": "pending"`,
 		"CONSENT_REQUIRED", `"consent": "accepted"`, `"ok": true`,
 	} {
