@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"sync"
 	"time"
 
@@ -23,6 +24,9 @@ import (
 const (
 	// presenceInterval is how often an instance that is in use renews its Lease at most.
 	presenceInterval = 30 * time.Second
+	// flushInterval is how often the reads of an agent are written at most. It is less than the above, so that an agent with
+	// one instance has them written each time.
+	flushInterval = 20 * time.Second
 	// presenceQueue bounds the renewals that wait. What finds no place is tried at the instance's next call.
 	presenceQueue = 4096
 	// presenceWorkers write renewals side by side.
@@ -45,6 +49,8 @@ type presence struct {
 	queues [presenceWorkers]chan job
 	mu     sync.Mutex
 	last   map[instanceKey]noted
+	// flushed is when the reads of an agent were last written.
+	flushed map[string]time.Time
 }
 
 type noted struct {
@@ -62,7 +68,7 @@ type job struct {
 }
 
 func newPresence(t *Toolset) *presence {
-	p := &presence{t: t, seed: maphash.MakeSeed(), last: map[instanceKey]noted{}}
+	p := &presence{t: t, seed: maphash.MakeSeed(), last: map[instanceKey]noted{}, flushed: map[string]time.Time{}}
 	for i := range p.queues {
 		p.queues[i] = make(chan job, presenceQueue)
 	}
@@ -158,6 +164,19 @@ func (p *presence) forgetOld(now time.Time) {
 	if len(p.last) >= maxInstances {
 		clear(p.last)
 	}
+	maps.DeleteFunc(p.flushed, func(_ string, at time.Time) bool { return now.Sub(at) > flushInterval })
+}
+
+// flushes says whether the reads of an agent are to be written now: not once more for each of its instances.
+func (p *presence) flushes(plate string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.t.clock.Now()
+	if at, ok := p.flushed[plate]; ok && now.Sub(at) < flushInterval {
+		return false
+	}
+	p.flushed[plate] = now
+	return true
 }
 
 // enqueue gives all of an instance's jobs to one worker, so that none overtakes another.
@@ -302,6 +321,9 @@ func instanceAnnotations(c *toolset.Caller, wakeable bool) map[string]string {
 
 // flushReads writes how far the agent has read, where its Inbox does not say so yet.
 func (p *presence) flushReads(ctx context.Context, c *toolset.Caller) {
+	if !p.flushes(c.Plate) {
+		return
+	}
 	for _, room := range p.t.view.RoomsOf(c.Plate) {
 		seq := p.t.reads.get(room.UID, c.Plate)
 		box, ok := p.t.view.Inbox(room, c.Plate)
