@@ -33,6 +33,7 @@ type View struct {
 	presence *presence
 	lag      *lag
 	progress progress
+	behind   func() bool
 	expiry   leases.Observer
 
 	mu        sync.RWMutex
