@@ -16,6 +16,7 @@ import (
 	"strconv"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/agentrooms/agentrooms/internal/problem"
@@ -48,6 +49,10 @@ func apiTrouble(err error) bool {
 	}
 	if _, ok := errors.AsType[*url.Error](err); ok {
 		return true
+	}
+	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+		// It is the bridge that is refused: an API server that has just started does not know its roles and policies yet.
+		return !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -237,7 +238,7 @@ func (c *Committer) try(ctx context.Context, a *attempt) (verdict, error) {
 		return refused, err
 	}
 	// The outcome is not known: what stands under the name decides.
-	there, getErr := c.read(ctx, a, a.number)
+	there, getErr := c.read(ctx, a.lane.room, a.number)
 	switch {
 	case apierrors.IsNotFound(getErr):
 		return uncertain, err
@@ -258,7 +259,7 @@ func (c *Committer) catchUp(ctx context.Context, a *attempt, cause error) (verdi
 		there, seen := a.log.batch(n)
 		if !seen {
 			var err error
-			if there, err = c.read(ctx, a, n); apierrors.IsNotFound(err) {
+			if there, err = c.read(ctx, a.lane.room, n); apierrors.IsNotFound(err) {
 				return overtaken, cause
 			} else if err != nil {
 				return uncertain, fmt.Errorf("%w (and reading the batch: %w)", cause, err)
@@ -273,10 +274,29 @@ func (c *Committer) catchUp(ctx context.Context, a *attempt, cause error) (verdi
 	return overtaken, cause
 }
 
-func (c *Committer) read(ctx context.Context, a *attempt, number int64) (*v1alpha1.MessageBatch, error) {
+// CatchUp reads into the Book what the log of a room has beyond it at the API server, for a caller who knows that there is
+// more than the watch has shown.
+func (c *Committer) CatchUp(ctx context.Context, room *v1alpha1.Room) error {
+	log := c.book.Log(KeyOf(room))
+	for {
+		number, _ := log.tail()
+		there, err := c.read(ctx, room, number)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c.book.Apply(there)
+		if now, _ := log.tail(); now == number {
+			return nil // What stands under the name is no batch of the chain.
+		}
+	}
+}
+
+func (c *Committer) read(ctx context.Context, room *v1alpha1.Room, number int64) (*v1alpha1.MessageBatch, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	room := a.lane.room
 	there, err := c.store.Get(ctx, room.Namespace, ids.BatchName(room.Name, room.UID, number))
 	if err != nil {
 		return nil, fmt.Errorf("reading batch %d of room %s: %w", number, room.Name, err)
@@ -284,11 +304,12 @@ func (c *Committer) read(ctx context.Context, a *attempt, number int64) (*v1alph
 	return there, nil
 }
 
-// finally says whether an error is the API server's last word on the batch.
+// finally says whether an error is the API server's last word on the batch. That the writer itself is not allowed to write is
+// none: an API server that has just started does not know roles and policies yet.
 func finally(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsNotFound(err) || apierrors.IsUnauthorized(err) ||
-		apierrors.IsMethodNotSupported(err)
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // refuse answers a group that the API server does not take. One bad message must not take others with it, so a group is
