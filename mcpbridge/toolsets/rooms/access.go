@@ -28,8 +28,19 @@ func plateOf(a *v1alpha1.Agent) string { return ids.Plate(a) }
 const appearance = 2 * time.Second
 
 // await looks for something by its id, and looks again while it may be on its way. Absent and hidden things take the same
-// path and the same time.
-func await[T any](ctx context.Context, t *Toolset, id, topic string, find func() (T, bool)) (T, bool) {
+// path and the same time. While the view may be behind, it does not say that something is not there.
+func await[T any](ctx context.Context, t *Toolset, id, topic string, absent *problem.Problem, find func() (T, bool)) (T, error) {
+	v, ok := seek(ctx, t, id, topic, find)
+	switch {
+	case ok:
+		return v, nil
+	case t.view.Behind():
+		return v, problem.New(problem.Unavailable, "this replica is catching up with the cluster: try again")
+	}
+	return v, absent
+}
+
+func seek[T any](ctx context.Context, t *Toolset, id, topic string, find func() (T, bool)) (T, bool) {
 	v, ok := find()
 	if ok {
 		return v, true
@@ -58,12 +69,9 @@ func (t *Toolset) room(ctx context.Context, c *toolset.Caller, id string) (*acce
 	if !ids.Valid(id) {
 		return nil, problem.Invalid("room", "must be a room id (01K…) and not a name").WithHint("list_rooms gives the ids")
 	}
-	a, ok := await(ctx, t, id, view.MembersTopic, func() (*access, bool) { return t.visible(c, id) })
-	if !ok {
-		return nil, problem.New(problem.NotFound, "there is no room %s that you are a member of", id).
-			WithHint("list_rooms gives the rooms you are in")
-	}
-	return a, nil
+	absent := problem.New(problem.NotFound, "there is no room %s that you are a member of", id).
+		WithHint("list_rooms gives the rooms you are in")
+	return await(ctx, t, id, view.MembersTopic, absent, func() (*access, bool) { return t.visible(c, id) })
 }
 
 func (t *Toolset) visible(c *toolset.Caller, id string) (*access, bool) {
@@ -103,7 +111,9 @@ func (t *Toolset) task(ctx context.Context, c *toolset.Caller, id string) (*acce
 		access *access
 		task   *v1alpha1.Task
 	}
-	f, ok := await(ctx, t, id, view.TasksTopic, func() (found, bool) {
+	absent := problem.New(problem.NotFound, "there is no task %s in a room that you are a member of", id).
+		WithHint("read_board gives the tasks of a room")
+	f, err := await(ctx, t, id, view.TasksTopic, absent, func() (found, bool) {
 		task, ok := t.view.TaskByID(id)
 		if !ok {
 			return found{}, false
@@ -115,9 +125,8 @@ func (t *Toolset) task(ctx context.Context, c *toolset.Caller, id string) (*acce
 		a, ok := t.member(c, room)
 		return found{a, task}, ok
 	})
-	if !ok {
-		return nil, nil, problem.New(problem.NotFound, "there is no task %s in a room that you are a member of", id).
-			WithHint("read_board gives the tasks of a room")
+	if err != nil {
+		return nil, nil, err
 	}
 	return f.access, f.task, nil
 }

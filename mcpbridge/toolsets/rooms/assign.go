@@ -88,7 +88,10 @@ func (t *Toolset) assignTask(ctx context.Context, c *toolset.Caller, args toolse
 		return nil, err
 	}
 	if done, err = t.changeStatus(ctx, done, func(task *v1alpha1.Task) (*v1alpha1.TaskStatus, error) {
-		return t.afterAssign(a, task), nil
+		if status := t.afterAssign(a, task); status != nil {
+			return status, nil
+		}
+		return nil, errViewSuffices
 	}); err != nil {
 		return nil, err
 	}

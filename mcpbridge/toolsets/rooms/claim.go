@@ -58,7 +58,10 @@ func (t *Toolset) claim(ctx context.Context, a *access, task *v1alpha1.Task) (*v
 		if p != nil {
 			return nil, p
 		}
-		if result = r; !r.Write {
+		switch result = r; {
+		case r.Lost != "":
+			return nil, errViewSuffices
+		case !r.Write:
 			return nil, nil
 		}
 		return &r.Status, nil

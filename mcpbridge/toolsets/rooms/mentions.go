@@ -2,13 +2,8 @@ package rooms
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/handles"
@@ -97,6 +92,10 @@ func (t *Toolset) deliverRoom(ctx context.Context, a *access, r inboxes.Request)
 	err := t.changeInbox(ctx, a, func(s *v1alpha1.InboxStatus, refs []inboxes.Ref) (*v1alpha1.InboxStatus, error) {
 		var next *v1alpha1.InboxStatus
 		given, next, more = inboxes.Deliver(s, refs, live, r, t.clock.Now())
+		if next == nil && len(given) > 0 {
+			// What the instance was given before it may have acknowledged since, through another replica.
+			return nil, errLookAgain
+		}
 		return next, nil
 	})
 	return given, more, err
@@ -194,6 +193,9 @@ func (t *Toolset) ackMentions(ctx context.Context, c *toolset.Caller, args tools
 }
 
 func (t *Toolset) ackThrough(ctx context.Context, a *access, seq int64) (any, error) {
+	if err := t.catchUp(ctx, a, seq); err != nil {
+		return nil, err
+	}
 	if last := t.view.Log(a.room).LastSeq(); seq > last {
 		return nil, problem.Invalid("last_mention_seq", "lies beyond the room's last message, %d", last)
 	}
@@ -234,14 +236,19 @@ type located struct {
 
 // ack acknowledges mentions by id, in any of the caller's rooms. All ids are looked up before anything is written.
 func (t *Toolset) ack(ctx context.Context, c *toolset.Caller, mentionIDs []string) (Acks, error) {
-	rooms, err := t.locate(c, mentionIDs)
+	rooms, err := t.locate(ctx, c, mentionIDs)
 	if err != nil {
 		return Acks{}, err
 	}
-	for _, l := range rooms {
-		status, refs := t.inboxOf(l.access)
-		if _, _, _, p := inboxes.Ack(&status, refs, l.keys); p != nil && len(rooms) > 1 {
-			return Acks{}, p
+	for _, l := range rooms[:max(0, len(rooms)-1)] {
+		err := t.changeInbox(ctx, l.access, func(s *v1alpha1.InboxStatus, refs []inboxes.Ref) (*v1alpha1.InboxStatus, error) {
+			if _, _, _, p := inboxes.Ack(s, refs, l.keys); p != nil {
+				return nil, p
+			}
+			return nil, nil
+		})
+		if err != nil {
+			return Acks{}, err
 		}
 	}
 	out := Acks{Acked: []string{}, AlreadyAcked: []string{}}
@@ -269,7 +276,7 @@ func (t *Toolset) ack(ctx context.Context, c *toolset.Caller, mentionIDs []strin
 	return out, nil
 }
 
-func (t *Toolset) locate(c *toolset.Caller, mentionIDs []string) ([]*located, error) {
+func (t *Toolset) locate(ctx context.Context, c *toolset.Caller, mentionIDs []string) ([]*located, error) {
 	var out []*located
 	rooms := t.view.RoomsOf(c.Plate)
 	for _, id := range mentionIDs {
@@ -287,8 +294,11 @@ func (t *Toolset) locate(c *toolset.Caller, mentionIDs []string) ([]*located, er
 			if !member {
 				continue
 			}
-			if p := t.knownMessage(a, "mention_ids", message); p != nil {
-				continue
+			if err := t.knownMessage(ctx, a, "mention_ids", message); err != nil {
+				if _, absent := problem.As(err); absent {
+					continue
+				}
+				return nil, err
 			}
 			found = true
 			out = add(out, a, v1alpha1.MentionKey{Seq: seq, Index: index}, id)
@@ -310,92 +320,4 @@ func add(list []*located, a *access, k v1alpha1.MentionKey, id string) []*locate
 	list[i].keys = append(list[i].keys, k)
 	list[i].ids[k] = id
 	return list
-}
-
-// inboxOf gives the state of the caller's Inbox and all mentions of the caller in the room.
-func (t *Toolset) inboxOf(a *access) (v1alpha1.InboxStatus, []inboxes.Ref) {
-	refs := t.view.Log(a.room).Refs(a.caller.Plate)
-	if box, ok := t.view.Inbox(a.room, a.caller.Plate); ok {
-		return box.Status, refs
-	}
-	return v1alpha1.InboxStatus{}, refs
-}
-
-// maxAttempts at a compare-and-swap before the caller is told to come again.
-const maxAttempts = 8
-
-// changeInbox writes what decide makes of the Inbox, by compare-and-swap. A nil status writes nothing.
-func (t *Toolset) changeInbox(
-	ctx context.Context, a *access, decide func(*v1alpha1.InboxStatus, []inboxes.Ref) (*v1alpha1.InboxStatus, error),
-) error {
-	name := ids.InboxName(a.room.Name, a.room.UID, a.caller.Plate)
-	key := a.room.Namespace + "/" + name
-	t.boxLocks.LockKey(key)
-	defer func() { _ = t.boxLocks.UnlockKey(key) }()
-	var last error
-	for attempt := range maxAttempts {
-		refs := t.view.Log(a.room).Refs(a.caller.Plate)
-		box, known := t.view.Inbox(a.room, a.caller.Plate)
-		status := v1alpha1.InboxStatus{}
-		if known {
-			status = box.Status
-		}
-		next, err := decide(&status, refs)
-		if err != nil || next == nil {
-			return err
-		}
-		if last = t.writeInbox(ctx, a, name, box, next); last == nil {
-			t.reads.written(a.room.UID, a.caller.Plate, next.LastReadSeq)
-			return nil
-		}
-		if !contended(last) {
-			break
-		}
-		if err := t.refreshInbox(ctx, a, name); err != nil {
-			return err
-		}
-		pause(ctx, attempt)
-	}
-	return fmt.Errorf("writing inbox %s: %w", key, last)
-}
-
-func (t *Toolset) writeInbox(ctx context.Context, a *access, name string, box *v1alpha1.Inbox, next *v1alpha1.InboxStatus) error {
-	next.LastReadSeq = max(next.LastReadSeq, t.reads.get(a.room.UID, a.caller.Plate))
-	var write *v1alpha1.Inbox
-	if box != nil {
-		write = box.DeepCopy()
-	} else {
-		write = &v1alpha1.Inbox{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: a.room.Namespace, Name: name, Labels: map[string]string{v1alpha1.RoomLabel: a.room.Name},
-				OwnerReferences: []metav1.OwnerReference{{
-					APIVersion: v1alpha1.GroupVersion.String(), Kind: "Room", Name: a.room.Name, UID: a.room.UID,
-				}},
-			},
-			Spec: v1alpha1.InboxSpec{RoomRef: v1alpha1.RoomReference{Name: a.room.Name}, Plate: a.caller.Plate},
-		}
-		if err := t.api.Create(ctx, write); err != nil {
-			return fmt.Errorf("creating the inbox: %w", err)
-		}
-	}
-	write.Status = *next
-	if err := t.api.Status().Update(ctx, write); err != nil {
-		return fmt.Errorf("updating the inbox: %w", err)
-	}
-	t.wrote(ctx, "inbox", write)
-	return nil
-}
-
-func (t *Toolset) refreshInbox(ctx context.Context, a *access, name string) error {
-	box := &v1alpha1.Inbox{}
-	err := t.api.Get(ctx, client.ObjectKey{Namespace: a.room.Namespace, Name: name}, box)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading the inbox: %w", err)
-	}
-	box.ManagedFields = nil
-	t.view.Saw(box)
-	return nil
 }

@@ -46,7 +46,7 @@ func (t *Toolset) sendMessage(ctx context.Context, c *toolset.Caller, args tools
 	if err != nil {
 		return nil, err
 	}
-	m, err := t.compose(a, args)
+	m, err := t.compose(ctx, a, args)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (t *Toolset) replay(a *access, m v1alpha1.Message) (roomlog.Receipt, bool) 
 }
 
 // compose makes the message of the arguments.
-func (t *Toolset) compose(a *access, args toolset.Args) (v1alpha1.Message, error) {
+func (t *Toolset) compose(ctx context.Context, a *access, args toolset.Args) (v1alpha1.Message, error) {
 	c := a.caller
 	body := args.String("body")
 	if strings.TrimFunc(body, unicode.IsSpace) == "" {
@@ -89,8 +89,8 @@ func (t *Toolset) compose(a *access, args toolset.Args) (v1alpha1.Message, error
 		Body:   body, ParentID: args.String("parent_id"),
 	}
 	if m.ParentID != "" {
-		if p := t.knownMessage(a, "parent_id", m.ParentID); p != nil {
-			return m, p
+		if err := t.knownMessage(ctx, a, "parent_id", m.ParentID); err != nil {
+			return m, err
 		}
 	}
 	for _, handle := range args.Strings("mentions") {
@@ -143,16 +143,28 @@ func (t *Toolset) mention(a *access, handle string) (v1alpha1.Mention, *problem.
 	return v1alpha1.Mention{Plate: target.Plate, Session: h.Session}, nil
 }
 
-// knownMessage refuses an id that names no message of the room.
-func (t *Toolset) knownMessage(a *access, field, id string) *problem.Problem {
+// knownMessage refuses an id that names no message of the room. One beyond what the view shows of the log is looked for at
+// the API server: another replica may just have written it.
+func (t *Toolset) knownMessage(ctx context.Context, a *access, field, id string) error {
 	seq, ok := ids.MessageSeq(a.id, id)
 	if ok {
+		if err := t.catchUp(ctx, a, seq); err != nil {
+			return err
+		}
 		e, found := t.view.Log(a.room).At(seq)
 		if found && ids.MessageID(a.id, e.Message.At.Time, seq) == id {
 			return nil
 		}
 	}
 	return problem.Invalid(field, "names no message of this room: %q", tasks.Truncate(id, 64))
+}
+
+// catchUp brings the view of a room's log up to a seq, if there is one.
+func (t *Toolset) catchUp(ctx context.Context, a *access, seq int64) error {
+	if seq <= t.view.Log(a.room).LastSeq() {
+		return nil
+	}
+	return t.committer.CatchUp(ctx, a.room) //nolint:wrapcheck // it says which room
 }
 
 func (t *Toolset) sent(

@@ -41,6 +41,10 @@ func pause(ctx context.Context, attempt int) {
 	}
 }
 
+// errViewSuffices is a decision to write nothing that may rest on the view alone. One that does not say so is made again on
+// what the API server says: that there is nothing to do may only seem so to a view that is behind.
+var errViewSuffices = errors.New("nothing is to be written")
+
 // decision on a task: the status to write, nil for none, or a *problem.Problem.
 type decision func(task *v1alpha1.Task) (*v1alpha1.TaskStatus, error)
 
@@ -80,7 +84,11 @@ func (t *Toolset) change(
 			return nil, err
 		}
 		next, err := decide(current)
-		if _, refused := problem.As(err); refused && !fresh {
+		if errors.Is(err, errViewSuffices) {
+			return current, nil
+		}
+		_, refused := problem.As(err)
+		if idle := err == nil && next == nil; (refused || idle) && !fresh {
 			if fresh, err = true, t.refresh(ctx, current); err != nil {
 				return nil, err
 			}
