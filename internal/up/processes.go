@@ -65,12 +65,17 @@ func (s *system) startManager(ctx context.Context) (err error) {
 	if m.metrics, err = s.dir.Port(ctx, "manager-metrics"); err != nil {
 		return err
 	}
-	m.Process, err = s.startRooms("manager", "manager",
+	flags := []string{
 		"--kubeconfig", kubeconfig,
 		"--metrics-bind-address", datadir.Loopback(m.metrics),
 		"--health-probe-bind-address", datadir.Loopback(m.health),
-		"--leader-elect",
-		"--leader-election-namespace", install.Namespace)
+	}
+	if s.plane == nil {
+		// Another cluster may have a manager already. On our own there is none but this one, which must not wait for the
+		// Lease of its former self to run out when it was killed.
+		flags = append(flags, "--leader-elect", "--leader-election-namespace", install.Namespace)
+	}
+	m.Process, err = s.startRooms("manager", "manager", flags...)
 	return err
 }
 
