@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -94,7 +95,10 @@ func (p Param) schema() map[string]any {
 		s["type"], s["items"] = "array", map[string]any{"type": "string"}
 	case TypeInteger:
 		if p.bounded() {
-			s["minimum"], s["maximum"] = p.Min, p.max()
+			s["minimum"] = p.Min
+		}
+		if p.bounded() && p.max() != maxInteger {
+			s["maximum"] = p.max()
 		}
 	case TypeString:
 		if p.Max > MaxString {
@@ -194,7 +198,8 @@ func (t *Tool) ParseArgs(raw json.RawMessage) (Args, *problem.Problem) {
 	}
 	params := t.AllParams()
 	args := Args{values: make(map[string]any, len(fields))}
-	for name, value := range fields {
+	for _, name := range slices.Sorted(maps.Keys(fields)) { // so that the same call gets the same answer
+		value := fields[name]
 		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
 		if i < 0 {
 			return Args{}, unknown(name, params)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"sync"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -30,8 +31,21 @@ type Checker struct {
 	rules      *cel.Validator
 }
 
+// checkers holds those made so far, by plural. Making one compiles every rule.
+var checkers sync.Map
+
 // For gives the checker of a kind, by its plural: tasks.
 func For(t testing.TB, plural string) *Checker {
+	t.Helper()
+	if c, ok := checkers.Load(plural); ok {
+		return c.(*Checker)
+	}
+	c := compile(t, plural)
+	checkers.Store(plural, c)
+	return c
+}
+
+func compile(t testing.TB, plural string) *Checker {
 	t.Helper()
 	raw, err := fs.ReadFile(config.Files, path.Join("crd", "bases", "agentrooms.dev_"+plural+".yaml"))
 	if err != nil {
