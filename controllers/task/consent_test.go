@@ -155,6 +155,16 @@ func TestOldestConsentIsInForce(t *testing.T) {
 	}
 }
 
+// TestConsentOfAnotherOwner lets somebody agree to everything, for agents that are not theirs.
+func TestConsentOfAnotherOwner(t *testing.T) {
+	s := newStage(t)
+	s.create(testenv.Consent(s.ns, "lab", "mallory", v1alpha1.ConsentApproveAll), testenv.Consent(s.ns, "elsewhere", "bob", v1alpha1.ConsentApproveAll))
+	s.create(testenv.Proposal(s.ns, "lab", "work", s.agents["cc"], s.agents["helper"]))
+	if got := s.settle("work").Status.Consent.State; got != v1alpha1.ConsentPending {
+		t.Errorf("consent %s, want Pending", got)
+	}
+}
+
 // TestBridgeDecisionIsAnnounced lets the bridge write the decision: the Event comes once, and not again after a restart.
 func TestBridgeDecisionIsAnnounced(t *testing.T) {
 	s := newStage(t)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/leases"
@@ -155,5 +156,36 @@ func TestUnresolved(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestDecisionIsNewsOnce lets views of different ages come in turn.
+func TestDecisionIsNewsOnce(t *testing.T) {
+	at := func(state v1alpha1.ConsentState, seconds int64) *v1alpha1.Task {
+		task := doing()
+		task.Status.Consent = &v1alpha1.TaskConsent{State: state, Assignee: "P", At: metav1.Unix(seconds, 0)}
+		return task
+	}
+	var d decisions
+	for i, step := range []struct {
+		task *v1alpha1.Task
+		news bool
+	}{
+		{at(v1alpha1.ConsentAccepted, 1), false}, // Decided before the process began.
+		{at(v1alpha1.ConsentAccepted, 1), false},
+		{at(v1alpha1.ConsentPending, 2), false},
+		{at(v1alpha1.ConsentAccepted, 3), true},
+		{at(v1alpha1.ConsentPending, 2), false}, // The watch is behind the write.
+		{at(v1alpha1.ConsentAccepted, 3), false},
+		{at(v1alpha1.ConsentAuto, 4), false},
+		{at(v1alpha1.ConsentRejected, 5), true},
+	} {
+		if got := d.news(step.task); got != step.news {
+			t.Errorf("step %d: news %t, want %t", i, got, step.news)
+		}
+	}
+	d.forget(client.ObjectKeyFromObject(doing()))
+	if d.news(at(v1alpha1.ConsentAccepted, 6)) {
+		t.Error("what is seen for the first time is news")
 	}
 }

@@ -58,7 +58,6 @@ func (r *Reconciler) write(ctx context.Context, s *scope) error {
 		}
 		return fmt.Errorf("writing the status of task %s: %w", s.task.Name, err)
 	}
-	r.announce(s.next)
 	s.events.Send(r.Events, s.next)
 	for _, count := range s.counts {
 		count()

@@ -135,6 +135,26 @@ func TestWakesUp(t *testing.T) {
 	s.eventuallyCondition("work", v1alpha1.ReadyCondition, "False RoomNotFound")
 }
 
+// TestWakesUpByAgents changes agents that a task does not name, and one that it names by plate.
+func TestWakesUpByAgents(t *testing.T) {
+	s := newStage(t)
+	deputy, helper := s.agents["deputy"], s.agents["helper"]
+	patch(s, deputy, func() { deputy.Spec.Delegations = nil })
+	s.start()
+	s.env.Create(t, testenv.Proposal(s.ns, "lab", "work", s.agents["cc"], helper))
+	s.eventuallyConsent("work", v1alpha1.ConsentPending)
+	s.wantPosted()
+
+	t.Log("somebody may decide for the owner at last")
+	patch(s, deputy, func() { deputy.Spec.Delegations = []v1alpha1.Delegation{v1alpha1.DelegationConsent} })
+	s.eventually("work", func(g Gomega, t *v1alpha1.Task) { g.Expect(t.Status.LastNotice).To(HavePrefix("1:proposed:")) })
+	s.wantPosted("was proposed by → deputy/work")
+
+	t.Log("the agent goes")
+	s.must(s.env.Client.Delete(t.Context(), helper))
+	s.eventuallyCondition("work", v1alpha1.ReadyCondition, "False UnknownAssignee")
+}
+
 // TestCycleWakesWholeChain closes a cycle at its end, and expects those far from the change to notice.
 func TestCycleWakesWholeChain(t *testing.T) {
 	s := newStage(t)
