@@ -112,7 +112,7 @@ type AgentStatus struct {
 	// +optional
 	LiveInstances int32 `json:"liveInstances,omitempty"`
 
-	// conditions: Ready.
+	// conditions of the Agent: Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -181,7 +181,7 @@ var required = map[string][]string{
 	"Inbox":        {"spec", "spec.roomRef", "spec.roomRef.name", "spec.plate", "status.acked[].seq", "status.acked[].index", "status.deliveries[].seq", "status.deliveries[].index", "status.deliveries[].session", "status.deliveries[].until"},
 	"MessageBatch": {"spec", "spec.roomRef", "spec.roomRef.name", "spec.number", "spec.firstSeq", "spec.writer", "spec.messages", "spec.messages[].sender", "spec.messages[].sender.type", "spec.messages[].sender.id", "spec.messages[].body", "spec.messages[].at", "spec.messages[].mentions[].plate"},
 	"Room":         {"spec", "spec.displayName"},
-	"Task":         {"spec", "spec.roomRef", "spec.roomRef.name", "spec.title", "spec.definitionOfDone", "spec.decision.verdict", "status.state", "status.epoch", "status.consent.state", "status.claim.holder", "status.lastClaim.holder", "status.lastClaim.epoch", "status.lastClaim.ended", "status.record.plate", "status.record.state", "status.contested[].plate", "status.contested[].state"},
+	"Task":         {"spec", "spec.roomRef", "spec.roomRef.name", "spec.title", "spec.definitionOfDone", "spec.decision.verdict", "status.state", "status.epoch", "status.consent.state", "status.claim.holder", "status.lastClaim.holder", "status.lastClaim.epoch", "status.lastClaim.ended", "status.record.plate", "status.record.state", "status.contested[].plate", "status.contested[].state", "status.history[].to"},
 }
 
 // times lists the fields that hold a time: whole seconds, or microseconds. A Go client can read nothing else back, and one

@@ -64,7 +64,7 @@ type ConsentStatus struct {
 	// +optional
 	AutoAccepted int32 `json:"autoAccepted,omitempty"`
 
-	// conditions: Ready.
+	// conditions of the Consent: Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -3,6 +3,7 @@ package v1alpha1_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -124,10 +125,7 @@ func numbered(item any, i int) any {
 		}
 		return fmt.Sprintf("x%d", i)
 	case map[string]any:
-		m := map[string]any{}
-		for k, val := range v {
-			m[k] = val
-		}
+		m := maps.Clone(v)
 		if _, ok := m["seq"]; ok {
 			m["seq"] = int64(i + 2)
 		}

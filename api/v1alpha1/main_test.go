@@ -127,7 +127,8 @@ func create(t *testing.T, c client.Client, u *unstructured.Unstructured) error {
 		return err
 	}
 	t.Cleanup(func() {
-		if err := c.Delete(context.WithoutCancel(t.Context()), u); client.IgnoreNotFound(err) != nil {
+		err := client.IgnoreNotFound(c.Delete(context.WithoutCancel(t.Context()), u))
+		if err != nil {
 			t.Errorf("deleting %s: %v", u.GetName(), err)
 		}
 	})

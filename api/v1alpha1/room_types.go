@@ -214,7 +214,7 @@ type RoomStatus struct {
 	// +optional
 	Members int32 `json:"members,omitempty"`
 
-	// conditions: Ready.
+	// conditions of the Room: Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -342,8 +342,8 @@ type TaskEvent struct {
 	From TaskState `json:"from,omitempty"`
 
 	// to is the state after.
-	// +optional
-	To TaskState `json:"to,omitempty"`
+	// +required
+	To TaskState `json:"to"`
 
 	// by is the plate, user or controller that did it, truncated.
 	// +optional
@@ -422,7 +422,7 @@ type TaskStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	LastNotice string `json:"lastNotice,omitempty"`
 
-	// conditions: Ready, DependenciesMet, LeaseLive.
+	// conditions of the Task: Ready, DependenciesMet, LeaseLive.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -35,40 +35,40 @@ type Checker struct {
 var checkers sync.Map
 
 // For gives the checker of a kind, by its plural: tasks.
-func For(t testing.TB, plural string) *Checker {
-	t.Helper()
+func For(tb testing.TB, plural string) *Checker {
+	tb.Helper()
 	if c, ok := checkers.Load(plural); ok {
 		return c.(*Checker)
 	}
-	c := compile(t, plural)
+	c := compile(tb, plural)
 	checkers.Store(plural, c)
 	return c
 }
 
-func compile(t testing.TB, plural string) *Checker {
-	t.Helper()
+func compile(tb testing.TB, plural string) *Checker {
+	tb.Helper()
 	raw, err := fs.ReadFile(config.Files, path.Join("crd", "bases", "agentrooms.dev_"+plural+".yaml"))
 	if err != nil {
-		t.Fatalf("reading the schema: %v", err)
+		tb.Fatalf("reading the schema: %v", err)
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(raw, crd); err != nil {
-		t.Fatalf("reading the schema: %v", err)
+		tb.Fatalf("reading the schema: %v", err)
 	}
 	props := &apiextensions.JSONSchemaProps{}
 	in := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(in, props, nil); err != nil {
-		t.Fatalf("converting the schema: %v", err)
+		tb.Fatalf("converting the schema: %v", err)
 	}
 	c := &Checker{}
 	if c.structural, err = structuralschema.NewStructural(props); err != nil {
-		t.Fatalf("reading the structure of the schema: %v", err)
+		tb.Fatalf("reading the structure of the schema: %v", err)
 	}
 	if c.types, _, err = validation.NewSchemaValidator(props); err != nil {
-		t.Fatalf("making a validator of types: %v", err)
+		tb.Fatalf("making a validator of types: %v", err)
 	}
 	if c.rules = cel.NewValidator(c.structural, true, celconfig.PerCallLimit); c.rules == nil {
-		t.Fatalf("the schema of %s has no rules", plural)
+		tb.Fatalf("the schema of %s has no rules", plural)
 	}
 	return c
 }

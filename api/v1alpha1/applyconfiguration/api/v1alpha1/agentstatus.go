@@ -20,7 +20,7 @@ type AgentStatusApplyConfiguration struct {
 	Plate *string `json:"plate,omitempty"`
 	// liveInstances is how many instances showed a sign of life lately.
 	LiveInstances *int32 `json:"liveInstances,omitempty"`
-	// conditions: Ready.
+	// conditions of the Agent: Ready.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -20,7 +20,7 @@ type ConsentStatusApplyConfiguration struct {
 	Pending *int32 `json:"pending,omitempty"`
 	// autoAccepted is how many proposals stand accepted by this consent without having been asked about.
 	AutoAccepted *int32 `json:"autoAccepted,omitempty"`
-	// conditions: Ready.
+	// conditions of the Consent: Ready.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -24,7 +24,7 @@ type RoomStatusApplyConfiguration struct {
 	Tasks *TaskCountsApplyConfiguration `json:"tasks,omitempty"`
 	// members is how many members the room has.
 	Members *int32 `json:"members,omitempty"`
-	// conditions: Ready.
+	// conditions of the Room: Ready.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
