@@ -69,9 +69,16 @@ func (e *endpoint) result(q *request, raw json.RawMessage, failed bool, wrote ma
 	if q.plate != "" {
 		pending = e.set.Pending(q.plate)
 	}
+	text, structured := "", any(raw)
+	if len(raw) >= spliceFrom {
+		q.splice = newSplice(raw)
+		text, structured = q.splice.text, q.splice.structured
+	} else {
+		text = string(raw)
+	}
 	r := &mcp.CallToolResult{
-		Content:           []mcp.Content{mcp.TextContent{Type: mcp.ContentTypeText, Text: string(raw)}},
-		StructuredContent: raw,
+		Content:           []mcp.Content{mcp.TextContent{Type: mcp.ContentTypeText, Text: text}},
+		StructuredContent: structured,
 		IsError:           failed,
 	}
 	r.Meta = &mcp.Meta{AdditionalFields: map[string]any{"pending_mentions": pending}}

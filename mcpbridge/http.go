@@ -179,7 +179,7 @@ func (e *endpoint) dispatch(w *response, r *http.Request, q *request) {
 		if e.tools[m.name] == nil {
 			e.metrics.calls.WithLabelValues(e.set.Name(), unknownTool, string(problem.NotFound)).Inc()
 		}
-		e.handle(w, r, m.body)
+		e.handleCall(w, r, q)
 	case !m.modern && (m.method == "resources/subscribe" || m.method == "resources/unsubscribe"):
 		// mcp-go would say yes and never announce anything, as there is no session to announce it in.
 		writeRPCError(w, false, &rpcError{id: m.id, code: mcp.METHOD_NOT_FOUND, message: "subscriptions need the protocol version " +

@@ -1,7 +1,10 @@
 package mcpbridge
 
 import (
+	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +18,31 @@ import (
 
 // RateLimits are calls a minute that an agent has in each bucket. A bucket that is missing has no limit.
 type RateLimits map[toolset.Bucket]int
+
+// ParseRateLimits reads limits as a flag gives them: "on" for the defaults, "off" for none, or the buckets that differ from
+// the defaults with their calls a minute, from 1 to 1,000,000, as in "send=120,read=600".
+func ParseRateLimits(text string) (RateLimits, error) {
+	limits := DefaultRateLimits()
+	switch text {
+	case "on":
+		return limits, nil
+	case "off":
+		return RateLimits{}, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		name, number, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(number)
+		if _, known := limits[toolset.Bucket(name)]; !known || err != nil || n < 1 || n > maxRate {
+			return nil, fmt.Errorf("reading the rate limits: %q must be on, off, or a bucket (send, upload, heartbeat, write, read) "+
+				"with its calls a minute, as in send=120", part)
+		}
+		limits[toolset.Bucket(name)] = n
+	}
+	return limits, nil
+}
+
+// maxRate bounds the calls a minute of a bucket.
+const maxRate = 1000000
 
 // DefaultRateLimits gives the limits of the rooms toolset.
 func DefaultRateLimits() RateLimits {

@@ -34,6 +34,8 @@ type request struct {
 	tool, outcome string
 	// instance that reads or lists resources.
 	instance *toolset.Caller
+	// splice is the answer when it passes by mcp-go.
+	splice *splice
 	// failed is why a resource could not be read.
 	failed *problem.Problem
 }

@@ -57,7 +57,7 @@ replicas may run: each can serve any request.`,
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how to reach the cluster; without it, as the pod's service account")
 	flags.StringVar(&f.listen, "listen", ":8080", "address that MCP is served on")
 	flags.StringVar(&f.metrics, "metrics-bind-address", ":9090", "address that /metrics is served on; 0 turns it off")
-	flags.StringVar(&f.rateLimits, "rate-limits", "on", "limit how often an agent may call: on or off")
+	flags.StringVar(&f.rateLimits, "rate-limits", "on", "limit how often an agent may call, a replica: on, off, or calls a minute where they shall differ, as in send=120,read=600")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug (a line for each call), info, warn or error")
 	flags.StringVar(&f.audience, "audience", mcpbridge.DefaultAudience, "audience that tokens must be made for")
 	flags.StringVar(&f.publicURL, "public-url", "",
@@ -122,8 +122,8 @@ func (f *bridgeFlags) server(ctx context.Context, cfg *rest.Config, log *slog.Lo
 		CallTimeouts: map[string]time.Duration{"wait_for_mentions": 50 * time.Second},
 		DrainTimeout: f.drainTimeout,
 	}
-	if f.rateLimits == "off" {
-		opts.RateLimits = mcpbridge.RateLimits{}
+	if opts.RateLimits, err = mcpbridge.ParseRateLimits(f.rateLimits); err != nil {
+		return nil, fmt.Errorf("--rate-limits: %w", err)
 	}
 	server, err := mcpbridge.New(opts)
 	if err != nil {
@@ -134,9 +134,6 @@ func (f *bridgeFlags) server(ctx context.Context, cfg *rest.Config, log *slog.Lo
 
 // logger makes the log that everything in the process writes to: JSON, a line for each event.
 func (f *bridgeFlags) logger(w io.Writer) (*slog.Logger, error) {
-	if f.rateLimits != "on" && f.rateLimits != "off" {
-		return nil, fmt.Errorf("--rate-limits must be on or off, not %q", f.rateLimits)
-	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
 		return nil, fmt.Errorf("--log-level must be debug, info, warn or error, not %q", f.logLevel)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,11 +100,30 @@ var buildOnce = sync.OnceValues(func() (string, error) {
 // Binary gives the rooms binary: ROOMS_BIN, or one built from the tree.
 func Binary(tb testing.TB) string {
 	tb.Helper()
+	watchSources(tb)
 	bin, err := buildOnce()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return bin
+}
+
+// watchSources makes a test's result depend on the sources of the binary: go test caches results by what the test itself
+// looks at.
+func watchSources(tb testing.TB) {
+	tb.Helper()
+	for _, top := range []string{"api", "cmd", "config", "controllers", "internal", "mcpbridge"} {
+		err := filepath.WalkDir(filepath.Join(Root(), top), func(_ string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			_, err = d.Info()
+			return err
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
 }
 
 // Options of a plane.

@@ -2,6 +2,7 @@ package rooms
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
@@ -97,7 +98,8 @@ func (a *access) writable() error {
 		return problem.New(problem.Forbidden, "you are a viewer of this room: you may read and not write")
 	}
 	if a.room.Spec.State != v1alpha1.RoomActive && a.room.Spec.State != "" {
-		return problem.New(problem.RoomNotActive, "the room is %s: nothing may be written to it", a.room.Spec.State)
+		return problem.New(problem.RoomNotActive, "the room is %s: nothing may be written to it",
+			strings.ToLower(string(a.room.Spec.State)))
 	}
 	return nil
 }

@@ -292,7 +292,7 @@ func (t *Toolset) trust(a *access) func(v1alpha1.MessageSender) string {
 		})
 		switch {
 		case s.Type == v1alpha1.SenderSystem:
-			level = "trusted"
+			// Its notices quote what members wrote, and are no more to be trusted than they.
 		case owner != "" && judged.State == v1alpha1.ConsentAuto:
 			level = "owner"
 		case owner != "" && judged.State == v1alpha1.ConsentAccepted:
