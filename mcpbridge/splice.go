@@ -48,15 +48,20 @@ func (s *splice) apply(response []byte) ([]byte, bool) {
 	return out, true
 }
 
-// appendQuoted appends JSON as a string of JSON. In JSON without blanks between its tokens quotes and backslashes are all
-// there is to escape: encoders have escaped the rest.
+// appendQuoted appends JSON as a string of JSON. Encoders have escaped what is inside its strings, so that quotes,
+// backslashes and the blanks between its tokens are all there is to escape.
 func appendQuoted(out, raw []byte) []byte {
+	const hex = "0123456789abcdef"
 	out = append(out, '"')
 	start := 0
 	for i, c := range raw {
-		if c == '"' || c == '\\' {
+		switch {
+		case c == '"' || c == '\\':
 			out = append(append(out, raw[start:i]...), '\\')
 			start = i
+		case c < ' ':
+			out = append(append(out, raw[start:i]...), '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			start = i + 1
 		}
 	}
 	return append(append(out, raw[start:]...), '"')
