@@ -2,6 +2,7 @@ package view
 
 import (
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,8 @@ type objects[T object] struct {
 	byKey map[types.NamespacedName]T
 	gone  map[types.UID]bool
 	queue []types.UID
+	// version counts the changes.
+	version atomic.Int64
 	// changed is called with the old and the new object, either of which may be the zero value. It must not block.
 	changed func(old, next T)
 }
@@ -58,6 +61,7 @@ func (o *objects[T]) put(next T) {
 	}
 	o.byKey[k] = next
 	o.changed(old, next)
+	o.version.Add(1)
 }
 
 // remove takes out a deleted object.
@@ -79,6 +83,7 @@ func (o *objects[T]) remove(last T) {
 	delete(o.byKey, k)
 	var none T
 	o.changed(old, none)
+	o.version.Add(1)
 }
 
 // get finds an object by namespace and name.

@@ -3,7 +3,6 @@ package rooms
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,43 +33,7 @@ func (t *Toolset) readBoard(ctx context.Context, c *toolset.Caller, args toolset
 		}
 		assignee = one.Plate
 	}
-	return t.board(a, assignee, args.String("status")), nil
-}
-
-// board gives a room's tasks in lanes by assignee, all or those of one assignee or in one state.
-func (t *Toolset) board(a *access, assignee, state string) Board {
-	out := Board{Room: a.id, Lanes: []Lane{}, Records: []Record{}, Counts: map[string]int{}}
-	list := t.view.Tasks(a.room)
-	slices.SortFunc(list, byOrder)
-	lanes := map[string]int{}
-	for _, task := range list {
-		if task.Spec.Archived {
-			continue
-		}
-		status := tasks.ToolState(task.Status.State)
-		out.Counts[status]++
-		plate, _ := t.assignee(task)
-		if (assignee != "" && plate != assignee) || (state != "" && status != state) {
-			continue
-		}
-		shown := t.show(a, task)
-		shown.Detail = ""
-		i, ok := lanes[shown.Assignee]
-		if !ok {
-			i = len(out.Lanes)
-			lanes[shown.Assignee] = i
-			out.Lanes = append(out.Lanes, Lane{Assignee: shown.Assignee, Alias: shown.AssigneeAlias})
-		}
-		out.Lanes[i].Tasks = append(out.Lanes[i].Tasks, shown)
-		if shown.Record != nil {
-			out.Records = append(out.Records, *shown.Record)
-		}
-	}
-	slices.SortFunc(out.Lanes, func(x, y Lane) int {
-		return cmp.Or(cmp.Compare(x.Alias, y.Alias), cmp.Compare(x.Assignee, y.Assignee))
-	})
-	slices.SortStableFunc(out.Records, func(x, y Record) int { return cmp.Compare(y.At, x.At) })
-	return out
+	return t.board(a, assignee, args.String("status"))
 }
 
 func byOrder(x, y *v1alpha1.Task) int {

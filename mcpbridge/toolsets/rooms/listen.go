@@ -79,7 +79,7 @@ func (t *Toolset) ReadResource(ctx context.Context, c *toolset.Caller, uri strin
 	if a == nil {
 		return InboxState{Plate: c.Plate, PendingMentions: t.Pending(c.Plate)}, nil
 	}
-	return t.board(a, "", ""), nil
+	return t.board(a, "", "")
 }
 
 // Listen tells of changes of a resource for as long as the caller may see it.

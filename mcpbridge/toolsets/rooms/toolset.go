@@ -54,6 +54,7 @@ type Toolset struct {
 	taskLocks  keymutex.KeyMutex
 	boxLocks   keymutex.KeyMutex
 	reads      *readMarks
+	cards      *cards
 	visibility time.Duration
 	ready      atomic.Bool
 	tools      []toolset.Tool
@@ -87,7 +88,7 @@ func New(ctx context.Context, o Options) (*Toolset, error) {
 	}
 	t := &Toolset{
 		api: api, kube: kube, clock: o.Clock, log: o.Logger, visibility: o.Visibility,
-		metrics: newMetrics(o.Registry), reads: newReadMarks(),
+		metrics: newMetrics(o.Registry), reads: newReadMarks(), cards: newCards(),
 		taskLocks: keymutex.NewHashed(lockStripes), boxLocks: keymutex.NewHashed(lockStripes),
 	}
 	t.view = view.New(o.Clock, func(d time.Duration) { t.metrics.lag.Observe(d.Seconds()) })
