@@ -35,11 +35,18 @@ type sample struct {
 	cpu map[string]time.Duration
 }
 
+// repose is the time between what an operation needs and its first call.
+const repose = 250 * time.Millisecond
+
 // sample runs an operation once.
 func (w *world) sample(ctx context.Context, op operation, round int, limit time.Duration) (sample, error) {
 	do, count, err := op.prepare(ctx, round)
 	if err != nil {
 		return sample{}, err
+	}
+	select { // what the preparation set off comes to rest
+	case <-time.After(repose):
+	case <-ctx.Done():
 	}
 	before := w.plane.cpu()
 	took, wall, err := loop(ctx, op.clients, do, count, limit)
