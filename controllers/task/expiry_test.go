@@ -310,3 +310,35 @@ func TestRenewalAfterRelease(t *testing.T) {
 		t.Logf("refused: %v", err)
 	}
 }
+
+// TestLeaseOfTheNextClaimStays lets somebody claim while the Lease of the claim before is about to be deleted.
+func TestLeaseOfTheNextClaimStays(t *testing.T) {
+	s := newStage(t)
+	held := s.held("work", "cc")
+	status, p := tasks.Release(held, tasks.Actor{Plate: s.plate("cc"), Session: "s1"}, nil, s.clock.Now())
+	if p != nil {
+		t.Fatal(p)
+	}
+	held.Status = *status
+	s.must(s.client.Status().Update(t.Context(), held))
+	var next *v1alpha1.Task
+	s.hooks.before = func(write string) error {
+		if write == dropLease {
+			s.hooks.before = nil
+			next = s.claim("work", "dd", "s2")
+			s.must(s.renew(next, s.lease("work")))
+		}
+		return nil
+	}
+	if _, err := s.once("work"); !apierrors.IsConflict(err) {
+		t.Fatalf("got %v, want a conflict", err)
+	}
+	if l := s.lease("work"); l == nil || !leases.Current(l, next) {
+		t.Fatalf("the lease of the next claim is gone: %+v", l)
+	}
+	s.awaitLease("work")
+	s.settle("work")
+	if l := s.lease("work"); l == nil || !leases.Current(l, next) {
+		t.Errorf("the lease of the next claim is gone: %+v", l)
+	}
+}

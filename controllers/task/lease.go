@@ -98,11 +98,6 @@ func (r *Reconciler) reconcileLease(ctx context.Context, s *scope) (time.Duratio
 	if s.task.Status.State != v1alpha1.TaskDoing {
 		r.observer.Forget(key)
 	}
-	if s.task.Status.State == v1alpha1.TaskDoing && s.next.Status.State != v1alpha1.TaskDoing {
-		// Just revoked. The Lease goes when that is written.
-		leaseLive(s, v)
-		return 0, nil
-	}
 	if err := r.actOnLease(ctx, s, v); err != nil {
 		return 0, err
 	}

@@ -357,7 +357,6 @@ func (s *stage) start() {
 	opts := ctrl.Options{Scheme: s.env.Scheme}
 	opts.Metrics.BindAddress, opts.HealthProbeBindAddress = "0", "0"
 	opts.Controller.SkipNameValidation = new(true)
-	opts.Cache.DefaultNamespaces = map[string]cache.Config{s.ns: {}}
 	mgr, err := ctrl.NewManager(s.env.Config, opts)
 	s.must(err)
 	s.must(index.Register(s.Context(), mgr.GetFieldIndexer()))

@@ -155,6 +155,19 @@ func TestWakesUpByAgents(t *testing.T) {
 	s.eventuallyCondition("work", v1alpha1.ReadyCondition, "False UnknownAssignee")
 }
 
+// TestWakesUpByAssigner deletes the agent that assigned a task. It lives elsewhere and is no member, and nobody knows for
+// whom the task was assigned any more.
+func TestWakesUpByAssigner(t *testing.T) {
+	s := newStage(t)
+	outsider := testenv.Agent(s.env.Namespace(t), "outsider", "said")
+	s.env.Create(t, outsider)
+	s.start()
+	s.env.Create(t, testenv.Proposal(s.ns, "lab", "work", outsider, s.agents["dd"]))
+	s.eventuallyConsent("work", v1alpha1.ConsentAuto)
+	s.must(s.env.Client.Delete(t.Context(), outsider))
+	s.eventuallyConsent("work", v1alpha1.ConsentPending)
+}
+
 // TestCycleWakesWholeChain closes a cycle at its end, and expects those far from the change to notice.
 func TestCycleWakesWholeChain(t *testing.T) {
 	s := newStage(t)
