@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/internal/manager"
 	"github.com/agentrooms/agentrooms/test/testenv"
@@ -29,6 +31,11 @@ func freeAddress(t *testing.T) string {
 func TestProbes(t *testing.T) {
 	env, g := testenv.Get(t), NewWithT(t)
 	run(t, env, manager.Options{})
+	g.Eventually(func(g Gomega) {
+		lease := &coordinationv1.Lease{}
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: testenv.Namespace, Name: manager.Name}, lease)).To(Succeed())
+		g.Expect(lease.Spec.HolderIdentity).To(HaveValue(Not(BeEmpty())))
+	}, soon, tick).Should(Succeed())
 	probes, metrics := freeAddress(t), freeAddress(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	mgr, err := manager.New(ctx, env.AsServiceAccount(account), manager.Options{
