@@ -70,19 +70,13 @@ func (t *Toolset) assignTask(ctx context.Context, c *toolset.Caller, args toolse
 	if err != nil {
 		return nil, err
 	}
-	target, h, p := handles.Resolve("assignee", args.String("assignee"), a.members.Handles)
-	if p != nil {
-		return nil, p
-	}
-	if h.Session != "" {
-		return nil, problem.Invalid("assignee", "may not name a session: any instance of the agent may claim the task")
-	}
-	request := assignRequest{Payload: ids.Digest(target.Plate)}
+	handle := args.String("assignee")
+	request := assignRequest{Payload: ids.Digest(handle)}
 	if key := args.String("idempotency_key"); key != "" {
 		request.Key = ids.Digest("assign_task", c.Plate, key)
 	}
 	done, err := t.changeSpec(ctx, task, func(task *v1alpha1.Task) (*v1alpha1.Task, error) {
-		return t.reassigned(a, task, target.Plate, request)
+		return t.reassigned(a, task, handle, request)
 	})
 	if err != nil {
 		return nil, err
@@ -99,7 +93,7 @@ func (t *Toolset) assignTask(ctx context.Context, c *toolset.Caller, args toolse
 }
 
 // reassigned gives the task with its new assignee, nil when the same request was carried out before.
-func (t *Toolset) reassigned(a *access, task *v1alpha1.Task, plate string, r assignRequest) (*v1alpha1.Task, error) {
+func (t *Toolset) reassigned(a *access, task *v1alpha1.Task, handle string, r assignRequest) (*v1alpha1.Task, error) {
 	if done, p := known(task, r); p != nil || done {
 		if p != nil {
 			return nil, p
@@ -107,6 +101,10 @@ func (t *Toolset) reassigned(a *access, task *v1alpha1.Task, plate string, r ass
 		return nil, nil
 	}
 	if err := a.writable(); err != nil {
+		return nil, err
+	}
+	plate, err := assigneeOf(a, handle)
+	if err != nil {
 		return nil, err
 	}
 	if actor := t.actor(a, task); !actor.Creator && !actor.Admin {
@@ -124,6 +122,18 @@ func (t *Toolset) reassigned(a *access, task *v1alpha1.Task, plate string, r ass
 	next.Spec.AssignedBy = &v1alpha1.TaskCreator{Plate: a.caller.Plate}
 	remember(next, r)
 	return next, nil
+}
+
+// assigneeOf gives the plate of the agent to assign a task to.
+func assigneeOf(a *access, handle string) (string, error) {
+	target, h, p := handles.Resolve("assignee", handle, a.members.Handles)
+	switch {
+	case p != nil:
+		return "", p
+	case h.Session != "":
+		return "", problem.Invalid("assignee", "may not name a session: any instance of the agent may claim the task")
+	}
+	return target.Plate, nil
 }
 
 // afterAssign gives the status that follows from an assignment: a holder who is no longer the assignee loses the task, and

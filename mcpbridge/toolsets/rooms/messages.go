@@ -46,35 +46,65 @@ func (t *Toolset) sendMessage(ctx context.Context, c *toolset.Caller, args tools
 	if err != nil {
 		return nil, err
 	}
-	m, err := t.compose(ctx, a, args)
+	receipt, err := t.replayOrSend(ctx, a, args)
 	if err != nil {
 		return nil, err
-	}
-	if receipt, known := t.replay(a, m); known {
-		return t.sent(ctx, c, a, receipt, args)
-	}
-	if err := a.writable(); err != nil {
-		return nil, err
-	}
-	receipt, err := t.committer.Send(ctx, a.room, m)
-	if err != nil {
-		return nil, fmt.Errorf("sending a message to room %s/%s: %w", a.room.Namespace, a.room.Name, err)
 	}
 	return t.sent(ctx, c, a, receipt, args)
 }
 
-// replay finds what was sent under the same key, before the state of the room is looked at: a retry gets its answer also
-// when the room was paused since.
-func (t *Toolset) replay(a *access, m v1alpha1.Message) (roomlog.Receipt, bool) {
-	if m.Key == "" {
+// replayOrSend looks for what was sent under the same key before it looks at anything else: a retry gets its answer also when
+// the room was paused or the agents mentioned left since. What this replica would refuse another one may have sent, so that
+// is looked for at the API server.
+func (t *Toolset) replayOrSend(ctx context.Context, a *access, args toolset.Args) (roomlog.Receipt, error) {
+	key, payload := keyOf(a, args)
+	if r, known := t.replay(a, key, payload); known {
+		return r, nil
+	}
+	m, err := t.compose(ctx, a, args)
+	if err == nil {
+		err = a.writable()
+	}
+	if _, refused := problem.As(err); refused && key != "" {
+		if err := t.committer.CatchUp(ctx, a.room); err != nil {
+			return roomlog.Receipt{}, err //nolint:wrapcheck // it says which room
+		}
+		if r, known := t.replay(a, key, payload); known {
+			return r, nil
+		}
+	}
+	if err != nil {
+		return roomlog.Receipt{}, err
+	}
+	m.Key, m.Payload = key, payload
+	r, err := t.committer.Send(ctx, a.room, m)
+	if err != nil {
+		return r, fmt.Errorf("sending a message to room %s/%s: %w", a.room.Namespace, a.room.Name, err)
+	}
+	return r, nil
+}
+
+// replay finds what was sent under the same key with the same content.
+func (t *Toolset) replay(a *access, key, payload string) (roomlog.Receipt, bool) {
+	if key == "" {
 		return roomlog.Receipt{}, false
 	}
-	seq, payload, known := t.view.Log(a.room).Sent(m.Key)
-	if !known || payload != m.Payload {
+	seq, sent, known := t.view.Log(a.room).Sent(key)
+	if !known || sent != payload {
 		return roomlog.Receipt{}, false
 	}
 	e, ok := t.view.Log(a.room).At(seq)
 	return roomlog.Receipt{Seq: seq, Message: e.Message, Duplicate: true}, ok
+}
+
+// keyOf gives the key under which a message is sent, empty for none, and what its content comes to. The content is taken as
+// the caller gave it: what a handle means may change between a call and its retry.
+func keyOf(a *access, args toolset.Args) (key, payload string) {
+	if key = args.String("idempotency_key"); key == "" {
+		return "", ""
+	}
+	content := append([]string{args.String("body"), args.String("parent_id")}, args.Strings("mentions")...)
+	return ids.Digest("send_message", a.caller.Plate, key), ids.Digest(content...)
 }
 
 // compose makes the message of the arguments.
@@ -100,19 +130,7 @@ func (t *Toolset) compose(ctx context.Context, a *access, args toolset.Args) (v1
 		}
 		m.Mentions = appendMention(m.Mentions, mention)
 	}
-	if key := args.String("idempotency_key"); key != "" {
-		m.Key = ids.Digest("send_message", c.Plate, key)
-		m.Payload = payloadOf(m)
-	}
 	return m, nil
-}
-
-func payloadOf(m v1alpha1.Message) string {
-	parts := []string{m.Body, m.ParentID}
-	for _, mention := range m.Mentions {
-		parts = append(parts, mention.Plate, mention.Session)
-	}
-	return ids.Digest(parts...)
 }
 
 func appendMention(list []v1alpha1.Mention, m v1alpha1.Mention) []v1alpha1.Mention {

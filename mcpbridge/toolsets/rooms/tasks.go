@@ -15,7 +15,6 @@ import (
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/consent"
 	"github.com/agentrooms/agentrooms/internal/deps"
-	"github.com/agentrooms/agentrooms/internal/handles"
 	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/problem"
 	"github.com/agentrooms/agentrooms/internal/tasks"
@@ -30,41 +29,66 @@ func (t *Toolset) createTask(ctx context.Context, c *toolset.Caller, args toolse
 	if err != nil {
 		return nil, err
 	}
+	name, digest := nameOf(a, args)
+	if known, ok := t.view.Task(a.room.Namespace, name); ok {
+		return t.replayed(a, digest, known)
+	}
 	task, err := t.newTask(ctx, a, args)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = t.mayCreate(a, task)
 	}
-	if known, ok := t.view.Task(task.Namespace, task.Name); ok {
-		return t.replayed(a, task, known)
+	if err == nil {
+		task.Name = name
+		if digest != "" {
+			task.Annotations = map[string]string{v1alpha1.RequestAnnotation: digest}
+		}
+		if err = t.api.Create(ctx, task); err == nil {
+			t.wrote(ctx, "task", task)
+			return t.show(a, task), nil
+		}
 	}
-	if err := t.mayCreate(a, task); err != nil {
-		return nil, err
+	// What this replica would refuse another one may have made, and the answer to this one's own write may be lost.
+	_, refused := problem.As(err)
+	if digest != "" && (refused || apierrors.IsAlreadyExists(err) || unknown(err)) {
+		return t.createdBefore(ctx, a, name, digest, err)
 	}
-	digest := task.Annotations[v1alpha1.RequestAnnotation]
-	err = t.api.Create(ctx, task)
-	if err != nil && digest != "" && (apierrors.IsAlreadyExists(err) || unknown(err)) {
-		return t.createdBefore(ctx, a, task, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("creating task %s/%s: %w", task.Namespace, task.Name, err)
-	}
-	t.wrote(ctx, "task", task)
-	return t.show(a, task), nil
+	return nil, creating(a, name, err)
 }
 
-// createdBefore gives the answer of a keyed create whose name is taken, or whose own answer was lost.
-func (t *Toolset) createdBefore(ctx context.Context, a *access, task *v1alpha1.Task, cause error) (any, error) {
+func creating(a *access, name string, err error) error {
+	if _, refused := problem.As(err); refused {
+		return err
+	}
+	return fmt.Errorf("creating task %s/%s: %w", a.room.Namespace, name, err)
+}
+
+// nameOf gives the name that a task gets, and what its content comes to, empty without a key. The content is taken as the
+// caller gave it: what a handle means may change between a call and its retry.
+func nameOf(a *access, args toolset.Args) (name, digest string) {
+	key := args.String("idempotency_key")
+	if key == "" {
+		return "task-" + strings.ToLower(ulid.Make().String()), ""
+	}
+	content := append([]string{
+		args.String("title"), args.String("detail"), args.String("definition_of_done"), args.String("assignee"), args.String("type"),
+		strconv.FormatInt(args.Int("order", 0), 10), strconv.FormatInt(args.Int("priority", 0), 10),
+	}, args.Strings("depends_on")...)
+	return ids.TaskName(a.caller.Plate, a.id, key), ids.Digest(content...)
+}
+
+// createdBefore gives the answer of a keyed create that was carried out before, or whose own answer was lost.
+func (t *Toolset) createdBefore(ctx context.Context, a *access, name, digest string, cause error) (any, error) {
 	known := &v1alpha1.Task{}
-	if err := t.api.Get(ctx, client.ObjectKeyFromObject(task), known); err != nil {
-		return nil, fmt.Errorf("creating task %s/%s: %w", task.Namespace, task.Name, cause)
+	if err := t.api.Get(ctx, client.ObjectKey{Namespace: a.room.Namespace, Name: name}, known); err != nil {
+		return nil, creating(a, name, cause)
 	}
 	known.ManagedFields = nil
 	t.view.Saw(known)
-	return t.replayed(a, task, known)
+	return t.replayed(a, digest, known)
 }
 
-func (t *Toolset) replayed(a *access, task, known *v1alpha1.Task) (any, error) {
-	if known.Annotations[v1alpha1.RequestAnnotation] != task.Annotations[v1alpha1.RequestAnnotation] {
+func (t *Toolset) replayed(a *access, digest string, known *v1alpha1.Task) (any, error) {
+	if known.Annotations[v1alpha1.RequestAnnotation] != digest {
 		return nil, problem.New(problem.IdempotencyConflict,
 			"this idempotency_key was used for another task: use a new key for a new task")
 	}
@@ -75,12 +99,9 @@ func (t *Toolset) replayed(a *access, task, known *v1alpha1.Task) (any, error) {
 
 // newTask makes the task of the arguments.
 func (t *Toolset) newTask(ctx context.Context, a *access, args toolset.Args) (*v1alpha1.Task, error) {
-	target, h, p := handles.Resolve("assignee", args.String("assignee"), a.members.Handles)
-	if p != nil {
-		return nil, p
-	}
-	if h.Session != "" {
-		return nil, problem.Invalid("assignee", "may not name a session: any instance of the agent may claim the task")
+	plate, err := assigneeOf(a, args.String("assignee"))
+	if err != nil {
+		return nil, err
 	}
 	for _, field := range []string{"title", "definition_of_done"} {
 		if strings.TrimSpace(args.String(field)) == "" {
@@ -92,27 +113,16 @@ func (t *Toolset) newTask(ctx context.Context, a *access, args toolset.Args) (*v
 		return nil, err
 	}
 	task := &v1alpha1.Task{
-		ObjectMeta: metav1.ObjectMeta{Namespace: a.room.Namespace, Name: "task-" + strings.ToLower(ulid.Make().String())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.room.Namespace},
 		Spec: v1alpha1.TaskSpec{
 			RoomRef: v1alpha1.RoomReference{Name: a.room.Name}, Title: args.String("title"), Detail: args.String("detail"),
-			DefinitionOfDone: args.String("definition_of_done"), Assignee: target.Plate, Order: args.Int("order", 0),
+			DefinitionOfDone: args.String("definition_of_done"), Assignee: plate, Order: args.Int("order", 0),
 			Priority: int32(args.Int("priority", 0)), DependsOn: dependsOn, //nolint:gosec // 0 to 100
 			Type:    args.String("type"),
 			Creator: &v1alpha1.TaskCreator{Plate: a.caller.Plate},
 		},
 	}
-	if key := args.String("idempotency_key"); key != "" {
-		task.Name = ids.TaskName(a.caller.Plate, a.id, key)
-		task.Annotations = map[string]string{v1alpha1.RequestAnnotation: requestDigest(task)}
-	}
 	return task, nil
-}
-
-func requestDigest(task *v1alpha1.Task) string {
-	s := &task.Spec
-	return ids.Digest(append([]string{
-		s.Title, s.Detail, s.DefinitionOfDone, s.Assignee, s.Type, strconv.FormatInt(s.Order, 10), strconv.Itoa(int(s.Priority)),
-	}, s.DependsOn...)...)
 }
 
 // dependencies gives the names of the tasks that a task shall wait for. They must be of the same room.
