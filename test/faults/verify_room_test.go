@@ -130,13 +130,13 @@ func (l *load) checkMentions() {
 	for _, id := range names {
 		ops := l.inboxes.of(id)
 		if got := porcupine.CheckOperationsTimeout(mentionModel.ToModel(), ops, checkTime); got != porcupine.Ok {
-			l.t.Errorf("mention %s: its history is %s:\n%s", id, got, l.tell1(ops))
+			l.t.Errorf("mention %s: its history is %s:\n%s", id, got, describe(ops))
 		}
 		gifts := l.givens[id]
 		for i, a := range gifts {
 			for _, b := range gifts[i+1:] {
 				if a.session != b.session && b.ret-a.call < int64(held) && a.ret-b.call < int64(held) {
-					l.t.Errorf("mention %s was with two instances within %s:\n%s", id, time.Duration(b.ret-a.call), l.tell1(ops))
+					l.t.Errorf("mention %s was with two instances within %s:\n%s", id, time.Duration(b.ret-a.call), describe(ops))
 				}
 			}
 		}

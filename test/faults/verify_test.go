@@ -60,13 +60,13 @@ func (l *load) checkTasks() {
 	for _, id := range names {
 		ops := l.tasks.of(id)
 		if got := porcupine.CheckOperationsTimeout(taskModel.ToModel(), ops, checkTime); got != porcupine.Ok {
-			l.t.Errorf("task %s: its history is %s:\n%s", id, got, l.tell1(ops))
+			l.t.Errorf("task %s: its history is %s:\n%s", id, got, describe(ops))
 		}
 	}
 }
 
-// tell1 writes a history for whoever has to understand it.
-func (l *load) tell1(ops []porcupine.Operation) string {
+// describe writes a history for whoever has to understand it.
+func describe(ops []porcupine.Operation) string {
 	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	var out strings.Builder
 	for _, op := range ops {
