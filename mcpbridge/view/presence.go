@@ -78,6 +78,13 @@ func (p *presence) isLive(plate, session string) bool {
 	return ok && p.clock.Since(s.at) < InstanceTTL
 }
 
+// count gives how many Leases an agent's instances have, of live ones and of dead ones that are not collected yet.
+func (p *presence) count(plate string) int {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.seen[plate])
+}
+
 func (p *presence) live(plate string) []Instance {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -377,6 +377,9 @@ func (v *View) InstanceLease(namespace, plate, session string) (*coordinationv1.
 // Instances gives the live instances of an agent, by session.
 func (v *View) Instances(plate string) []Instance { return v.presence.live(plate) }
 
+// InstanceCount gives how many Leases the instances of an agent have, live or not collected yet.
+func (v *View) InstanceCount(plate string) int { return v.presence.count(plate) }
+
 // Live says whether an instance shows signs of life.
 func (v *View) Live(plate, session string) bool { return v.presence.isLive(plate, session) }
 

@@ -35,6 +35,9 @@ const (
 	presenceTimeout = 10 * time.Second
 	// lookInterval is how often the leases that an instance holds are looked at, at most: it may hold many, and calls often.
 	lookInterval = time.Second
+	// maxShown is how many instances of one agent are shown, so that one that calls itself something else each time fills
+	// nothing. Those beyond it can call all the same; nobody sees them.
+	maxShown = 256
 	// maxInstances that are remembered.
 	maxInstances = 20000
 )
@@ -245,6 +248,9 @@ func (p *presence) write(ctx context.Context, j job) error {
 	var last error
 	for range maxAttempts {
 		old, known := p.t.view.InstanceLease(c.Agent.Namespace, c.Plate, c.Session)
+		if !known && p.t.view.InstanceCount(c.Plate) >= maxShown {
+			return nil
+		}
 		lease := p.renewed(j, old)
 		var written *coordinationv1.Lease
 		if known {
