@@ -32,6 +32,24 @@ func (p *plane) cpu() map[string]time.Duration {
 	return used
 }
 
+// busyCPU gives how much CPU time everything on the machine has used, 0 where that is not to be had.
+func busyCPU() time.Duration {
+	raw, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := bytes.Cut(raw, []byte("\n"))
+	var total time.Duration
+	for i, f := range bytes.Fields(line) { // cpu user nice system idle iowait irq softirq steal guest…
+		if i == 0 || i == 4 || i == 5 || i > 8 {
+			continue
+		}
+		n, _ := strconv.ParseInt(string(f), 10, 64)
+		total += time.Duration(n) * tick
+	}
+	return total
+}
+
 func processCPU(pid int) time.Duration {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -31,6 +31,8 @@ type sample struct {
 	p50, p99, max time.Duration
 	// wall is how long the run took altogether.
 	wall time.Duration
+	// others is how many cores programs had that are not measured here.
+	others float64
 	// cpu is what a call costs each process.
 	cpu map[string]time.Duration
 }
@@ -48,12 +50,12 @@ func (w *world) sample(ctx context.Context, op operation, round int, limit time.
 	case <-time.After(repose):
 	case <-ctx.Done():
 	}
-	before := w.plane.cpu()
+	before, busy := w.plane.cpu(), busyCPU()
 	took, wall, err := loop(ctx, op.clients, do, count, limit)
 	if err != nil {
 		return sample{}, err
 	}
-	after := w.plane.cpu()
+	after, busyThen := w.plane.cpu(), busyCPU()
 	if len(took) == 0 {
 		return sample{}, errors.New("not one call was made")
 	}
@@ -62,9 +64,12 @@ func (w *world) sample(ctx context.Context, op operation, round int, limit time.
 		rate: float64(len(took)) / wall.Seconds(), wall: wall, cpu: map[string]time.Duration{},
 		p50: took[len(took)/2], p99: took[len(took)*99/100], max: took[len(took)-1],
 	}
+	foreign := busyThen - busy
 	for process, spent := range after {
 		s.cpu[process] = (spent - before[process]) / time.Duration(len(took))
+		foreign -= spent - before[process]
 	}
+	s.others = max(0, foreign.Seconds()/wall.Seconds())
 	return s, nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -199,9 +200,7 @@ func (w *world) reading(tool string, args map[string]any, want string) func(int)
 			bodies := make([][]byte, clients)
 			for i := range bodies {
 				own := map[string]any{"session_id": session(i)}
-				for k, v := range args {
-					own[k] = v
-				}
+				maps.Copy(own, args)
 				bodies[i] = toolCall(tool, own)
 			}
 			return func(i, _ int) error { return w.replicas[0].must(ctx, bodies[i], want) }, 0, nil

@@ -81,6 +81,27 @@ func (g goal) ratio(r results, clients int) (mid, low, high float64, ok bool) {
 	return middle(ratios), slices.Min(ratios), slices.Max(ratios), true
 }
 
+// byCPU gives the ratio of the CPU time that a call takes all processes, bare by ours. It says what the rates would come to if
+// nothing else ran, and is steadier.
+func (g goal) byCPU(r results, clients int) string {
+	ours, bare := r[key(g.ours, clients)], r[key(g.bare, clients)]
+	if g.most || len(ours) == 0 || len(bare) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", mean(bare, "").Seconds()/mean(ours, "").Seconds())
+}
+
+// others gives how many cores other programs had on average.
+func (r results) others() float64 {
+	sum, n := 0.0, 0
+	for _, samples := range r {
+		for _, s := range samples {
+			sum, n = sum+s.others, n+1
+		}
+	}
+	return sum / float64(max(1, n))
+}
+
 func verdict(ok bool) string {
 	if ok {
 		return "yes"
@@ -90,7 +111,7 @@ func verdict(ok bool) string {
 
 // rows of a table, the head first.
 func (r results) goalRows() [][]string {
-	rows := [][]string{{"What", "Clients", "Ratio", "Range", "Target", "Met"}}
+	rows := [][]string{{"What", "Clients", "Ratio", "Range", "Target", "Met", "By CPU time"}}
 	for _, g := range goals {
 		for _, clients := range g.clients {
 			mid, low, high, ok := g.ratio(r, clients)
@@ -103,14 +124,14 @@ func (r results) goalRows() [][]string {
 			}
 			rows = append(rows, []string{
 				g.what, fmt.Sprint(clients), fmt.Sprintf("%.2f", mid), fmt.Sprintf("%.2f–%.2f", low, high),
-				fmt.Sprintf("%s %g", sign, g.target), verdict(met),
+				fmt.Sprintf("%s %g", sign, g.target), verdict(met), g.byCPU(r, clients),
 			})
 		}
 	}
 	if s := r[key(ourReplicas, 32)]; len(s) > 0 {
 		worst := median(s, func(s sample) time.Duration { return s.p99 })
 		rows = append(rows, []string{
-			"send to one room through two replicas, p99", "32", milliseconds(worst), "", "< 1 s", verdict(worst < time.Second),
+			"send to one room through two replicas, p99", "32", milliseconds(worst), "", "< 1 s", verdict(worst < time.Second), "",
 		})
 	}
 	return rows
@@ -174,6 +195,7 @@ func milliseconds(d time.Duration) string {
 }
 
 func writeTables(out io.Writer, r results) {
+	_, _ = fmt.Fprintf(out, "Other programs had %.2f cores meanwhile.\n\n", r.others())
 	for _, rows := range [][][]string{r.goalRows(), r.rateRows()} {
 		writeAligned(out, rows)
 		_, _ = fmt.Fprintln(out)
@@ -214,7 +236,7 @@ func writeMarkdown(out io.Writer, rows [][]string) {
 
 // writeReport writes the document.
 func writeReport(out io.Writer, o options, r results) {
-	_, _ = fmt.Fprintf(out, reportHead, o.rounds, o.time)
+	_, _ = fmt.Fprintf(out, reportHead, o.rounds, o.time, r.others())
 	writeMarkdown(out, r.goalRows())
 	_, _ = fmt.Fprint(out, reportRates)
 	writeMarkdown(out, r.rateRows())

@@ -11,6 +11,10 @@ backwards), and what is shown is the median of the rounds. Rates drift with the 
 round, are what counts. The bare calls go through client-go as an admin, without its rate limit, on the same server with the same
 watchers; the bare compare-and-swap writes to tasks that the controllers have nothing to do about.
 
+While this was measured, programs that have nothing to do with it had %.2f of the two cores. The more they have, the longer each
+hand-over from one process to the next waits, and a call through MCP has two more of them than a bare one. "By CPU time" is
+the ratio of the CPU time that a call takes all processes together, which others disturb less.
+
 ## Ratios
 
 `

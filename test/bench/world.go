@@ -68,7 +68,10 @@ func newWorld(ctx context.Context, p *plane) (*world, error) {
 	if w.leases, err = kubernetes.NewForConfig(protobuf); err != nil {
 		return nil, fmt.Errorf("making the client for leases: %w", err)
 	}
-	return w, w.populate(ctx)
+	if err := w.populate(ctx); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 // populate makes the namespace, the agent, its token and the rooms.

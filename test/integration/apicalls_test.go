@@ -30,16 +30,15 @@ func openLedger(t *testing.T, w *harness.World) *ledger {
 // life of instances belong to no single call, nor do the counts that the controllers write from time to time.
 func (l *ledger) calls(user string) []string {
 	l.t.Helper()
-	var calls []string
-	for quiet := 0; quiet < 3; time.Sleep(200 * time.Millisecond) {
+	calls, quiet := l.read(user), 0
+	harness.Await(l.t, "the audit log to be quiet", func() bool { // it looks twenty times a second
 		found := l.read(user)
-		if slices.Equal(found, calls) {
-			quiet++
-		} else {
+		if quiet++; !slices.Equal(found, calls) {
 			quiet = 0
 		}
 		calls = found
-	}
+		return quiet >= 12
+	})
 	return calls
 }
 
@@ -123,6 +122,7 @@ func TestEachOperationMakesAsFewAPICallsAsCanBe(t *testing.T) {
 }
 
 func countSends(t *testing.T, w *harness.World, s *harness.Session, room string) {
+	t.Helper()
 	l := openLedger(t, w)
 	harness.Get[rooms.Sent](t, s, "send_message", harness.Args{"room": room, "body": "plain"})
 	l.expect("send_message", l.calls(harness.BridgeUser), []string{"create messagebatches"})
@@ -137,6 +137,7 @@ func countSends(t *testing.T, w *harness.World, s *harness.Session, room string)
 
 // countReads has a new instance read everything there is to read.
 func countReads(t *testing.T, w *harness.World, room string) {
+	t.Helper()
 	s := w.As("worker", "calls-reader")
 	harness.Get[rooms.Identity](t, s, "whoami", nil)
 	l := openLedger(t, w)
