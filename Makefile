@@ -190,7 +190,7 @@ lint-fix: $(GOLANGCI_LINT) $(KUBE_API_LINTER) ## Run the linters and repair what
 	$(KUBE_API_LINTER) run --fix --config .golangci-kal.yml ./api/...
 
 .PHONY: verify
-verify: verify-generated verify-fmt vet lint ## Fail on stale generated files, formatting, vet or lint findings.
+verify: verify-generated verify-mod verify-fmt vet lint ## Fail on stale generated files, an untidy module, formatting, vet or lint findings.
 
 .PHONY: verify-generated
 verify-generated: generate ## Regenerate, and fail if that differs from what is committed (or staged).
@@ -198,6 +198,10 @@ verify-generated: generate ## Regenerate, and fail if that differs from what is 
 		git ls-files --others --exclude-standard -- $(GENERATED); \
 		echo "generated files are stale: run 'make generate' and commit the result" >&2; exit 1; \
 	fi
+
+.PHONY: verify-mod
+verify-mod: ## Fail if go mod tidy would change go.mod or go.sum.
+	go mod tidy -diff
 
 .PHONY: verify-fmt
 verify-fmt: ## Fail if gofmt would change a file.
