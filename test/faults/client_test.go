@@ -44,7 +44,6 @@ type instance struct {
 	random  *rand.Rand
 	count   int
 	holding *holding
-	readEnd int64 // the last seq of the room that it has seen
 }
 
 // holding is a task that the client was told it holds.

@@ -22,9 +22,10 @@ func shop(t *testing.T) (*harness.World, string) {
 	t.Helper()
 	w := plane.World(t)
 	w.Agent("ann", "olga")
-	return w, w.Room("shop", func(s *v1alpha1.RoomSpec) {
+	room := w.Room("shop", func(s *v1alpha1.RoomSpec) {
 		s.LeasePolicy = &v1alpha1.LeasePolicy{DurationSeconds: int32(leaseTime / time.Second)}
 	}, harness.Admin("ann"))
+	return w, room
 }
 
 // claimed makes a task and lets a session claim it. It gives the object, whose Lease is there.
@@ -63,7 +64,8 @@ func leaseOf(t *testing.T, task *v1alpha1.Task) *coordinationv1.Lease {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
 	key := client.ObjectKey{Namespace: task.Namespace, Name: ids.LeaseName(task.Name)}
-	if err := plane.Client.Get(context.Background(), key, lease); client.IgnoreNotFound(err) != nil {
+	err := client.IgnoreNotFound(plane.Client.Get(context.Background(), key, lease))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return lease
@@ -121,16 +123,15 @@ func TestAClockThatIsWrongMakesNoDifference(t *testing.T) {
 			title := "an hour " + name
 			s := w.As("ann", "skewed-"+name)
 			task := claimed(t, w, room, s, title)
-			var last time.Time
 			for i := range 3 {
-				last = renewWithSkew(t, task, skew)
+				renewWithSkew(t, task, skew)
 				pacer := time.NewTimer(leaseTime / 2)
 				<-pacer.C
 				if now := taskByTitle(t, w, title); now.Status.State != v1alpha1.TaskDoing || now.Status.Epoch != task.Status.Epoch {
 					t.Fatalf("renewed %d times, the task was taken all the same: %+v", i+1, now.Status)
 				}
 			}
-			last = renewWithSkew(t, task, skew)
+			last := renewWithSkew(t, task, skew)
 			if took := awaitOpen(t, w, title, last); took < leaseTime || took > leaseTime+5*time.Second {
 				t.Errorf("the task was open again %s after the last renewal, want %s to 5 s more", took, leaseTime)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentrooms/agentrooms/internal/controlplane"
 	"github.com/agentrooms/agentrooms/mcpbridge/toolsets/rooms"
 	"github.com/agentrooms/agentrooms/test/harness"
 )
@@ -16,7 +17,10 @@ import (
 var seed = uint64(time.Now().UnixNano()) //nolint:gosec // a seed
 
 // parts that are killed. The whole plane is killed and started again on its folder.
-var parts = []string{"bridge-0", "manager", "kube-apiserver", "bridge-1", "etcd", "kube-apiserver", "everything"}
+var parts = []string{
+	"bridge-0", "bridge-1", "manager", controlplane.APIServer, controlplane.APIServer, controlplane.Etcd,
+	controlplane.ControllerManager, "everything",
+}
 
 // kill is a death and what it took to get over it.
 type kill struct {
@@ -36,6 +40,7 @@ type killer struct {
 }
 
 func newKiller(t *testing.T, probe *instance) *killer {
+	t.Helper()
 	return &killer{t: t, probe: probe, random: rand.New(rand.NewPCG(seed, 999))} //nolint:gosec // a test
 }
 

@@ -1,8 +1,12 @@
 // Package faults holds that the system stays correct when its parts are killed: histories of what clients were told are
 // checked for linearizability, and against what is stored in the end.
+//
+// The load under kills runs for a minute and a half; FAULTS_SECONDS makes it a soak of any length. FAULTS_DATA_DIR names a
+// folder for the plane, which is kept with its logs.
 package faults
 
 import (
+	"flag"
 	"os"
 	"strconv"
 	"testing"
@@ -15,13 +19,17 @@ import (
 	"github.com/agentrooms/agentrooms/test/harness"
 )
 
-// plane is shared by the tests of this package. Each works in a namespace of its own, and leaves the plane well. Its folder is
-// kept when FAULTS_DATA_DIR names one.
+// plane is shared by the tests of this package. Each works in a namespace of its own, and leaves the plane well.
 var plane *harness.Plane
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
+	flag.Parse()
+	if testing.Short() { // all others need a control plane
+		_ = flag.Set("test.run", "ModelTellsRightFromWrong")
+		os.Exit(m.Run())
+	}
 	harness.Main(m, &plane, harness.Options{Bridges: 2, DataDir: os.Getenv("FAULTS_DATA_DIR")})
 }
 

@@ -167,7 +167,8 @@ func staleWorld(t *testing.T, r *replica) (w *harness.World, room string, ann, b
 		list, err := call[rooms.RoomList](t, r, w, "ann", "a", "list_rooms", nil)
 		return err == nil && len(list.Rooms) == 1
 	})
-	return w, room, w.As("ann", "a"), w.As("bob", "b")
+	ann, bob = w.As("ann", "a"), w.As("bob", "b")
+	return w, room, ann, bob
 }
 
 // What a replica remembers may be behind. These are the answers that it must not give from memory.

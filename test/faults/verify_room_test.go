@@ -67,6 +67,7 @@ func (l *load) checkLog() {
 			}
 		}
 	}
+	l.checkKeys(log)
 	at := map[string]int64{}
 	var ops []porcupine.Operation
 	for i, m := range log {
@@ -88,6 +89,18 @@ func (l *load) checkLog() {
 	}
 	if got := porcupine.CheckOperationsTimeout(logModel, ops, checkTime); got != porcupine.Ok {
 		l.t.Errorf("the history of the log is %s", got)
+	}
+}
+
+// checkKeys holds that nothing that was sent under a key stands twice, notices of the system included.
+func (l *load) checkKeys(log []v1alpha1.Message) {
+	l.t.Helper()
+	seen := map[string]int{}
+	for i, m := range log {
+		if first, twice := seen[m.Key]; twice && m.Key != "" {
+			l.t.Errorf("what stands at seq %d and at seq %d was sent under one key: %q", first+1, i+1, m.Body)
+		}
+		seen[m.Key] = i
 	}
 }
 
