@@ -23,6 +23,10 @@ type Ref struct {
 	Session string
 }
 
+// holdsUp is how many mentions may be acknowledged beyond one for a live session before the others get it, too: a session
+// that lives and looks at no mentions would else fill the list, and nobody could acknowledge anything any more.
+const holdsUp = v1alpha1.MaxSparseAcks / 2
+
 func less(a, b v1alpha1.MentionKey) bool {
 	return a.Seq < b.Seq || (a.Seq == b.Seq && a.Index < b.Index)
 }
@@ -92,7 +96,7 @@ type Request struct {
 }
 
 // Deliver picks the mentions to give to a session: those pending that nobody else is handling, oldest first, a mention
-// that names a live session only to that one. It gives the status to write, nil when the session holds all of them
+// that names a live session only to that one, unless it holds up much that was acknowledged behind it. It gives the status to write, nil when the session holds all of them
 // already with most of their time left, and whether there was more than the limit.
 func Deliver(
 	s *v1alpha1.InboxStatus, refs []Ref, live Live, r Request, now time.Time,
@@ -102,6 +106,9 @@ func Deliver(
 		if !gone(d, refs) {
 			held[d.MentionKey] = d
 		}
+	}
+	if len(s.Acked) >= holdsUp {
+		live = func(string) bool { return false }
 	}
 	fresh := false
 	room := v1alpha1.MaxDeliveries - len(held)

@@ -259,3 +259,38 @@ func TestTooManyAcksBeyondAnOpenMentionAreRefused(t *testing.T) {
 		t.Errorf("got %+v, %v", next, p)
 	}
 }
+
+// A session that lives and never looks at its mentions stops nobody else: what is for it alone goes to another one before
+// the acknowledgements behind it find no place any more.
+func TestASessionThatNeverLooksHoldsUpNobody(t *testing.T) {
+	refs := log(1)
+	refs[0].Session = "lazy"
+	for i := range int64(2 * v1alpha1.MaxSparseAcks) {
+		refs = append(refs, inboxes.Ref{Key: key(i+2, 0)})
+	}
+	s := &v1alpha1.InboxStatus{}
+	for range 100 {
+		given, next, _ := inboxes.Deliver(s, refs, alive, inboxes.Request{Session: "busy", Limit: 50, Visibility: visibility}, now)
+		if len(given) == 0 {
+			break
+		}
+		if len(s.Acked) < 200 && given[0].Key.Seq == 1 {
+			t.Fatalf("what names a live session went to another one, with %d acknowledged behind it", len(s.Acked))
+		}
+		if next != nil {
+			s = next
+		}
+		var all []v1alpha1.MentionKey
+		for _, ref := range given {
+			all = append(all, ref.Key)
+		}
+		_, _, next, p := inboxes.Ack(s, refs, all)
+		if p != nil {
+			t.Fatalf("with %d acknowledged: %v", len(s.Acked), p)
+		}
+		s = next
+	}
+	if n := inboxes.Pending(s, refs); n != 0 {
+		t.Errorf("%d are pending for ever", n)
+	}
+}
