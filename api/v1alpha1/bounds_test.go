@@ -104,6 +104,7 @@ var bounds = map[string][]bound{
 		{"spec.leaseDurationSeconds", value, 10, 86400, ""},
 		{"status.consent.assignee", characters, 0, 35, ""},
 		{"status.consent.by", characters, 0, 253, ""},
+		{"status.consent.terms", characters, 0, 43, ""},
 		{"status.consent.reason", characters, 0, 500, ""},
 		{"status.claim.holder", characters, 1, 253, ""},
 		{"status.claim.session", characters, 0, 64, ""},

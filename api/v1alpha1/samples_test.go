@@ -119,7 +119,7 @@ status:
   observedGeneration: 1
   state: Doing
   epoch: 1
-  consent: {state: Accepted, assignee: BRNL-AGT-00000000000000000000000001, by: maya, standing: true, reason: gladly, at: "2026-01-01T00:00:00Z"}
+  consent: {state: Accepted, assignee: BRNL-AGT-00000000000000000000000001, by: maya, standing: true, terms: A000000000000000000000000000000000000000000, reason: gladly, at: "2026-01-01T00:00:00Z"}
   claim: {holder: BRNL-AGT-00000000000000000000000001, session: s1, acquiredAt: "2026-01-01T00:00:00.000000Z"}
   reason: once blocked
   record: {plate: p, session: s1, epoch: 0, state: Doing, summary: s, artifacts: ["file:a"], next: later, reason: why, resultRef: "file:a", late: true, at: "2026-01-01T00:00:00Z"}

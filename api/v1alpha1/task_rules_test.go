@@ -220,6 +220,7 @@ func TestRulesOfATasksSpec(t *testing.T) {
 	const (
 		archive  = "only a Done, Failed or Cancelled task may be archived"
 		decision = "decision must be removed when assignee changes: the new assignee's owner decides anew"
+		words    = "decision must be removed when title, detail or definitionOfDone changes: the assignee's owner decides anew"
 	)
 	for _, tc := range []struct {
 		name, base      string
@@ -239,6 +240,12 @@ func TestRulesOfATasksSpec(t *testing.T) {
 		{"refuses another assignee under a new decision over the old one", "spec: {assignee: dd, decision: {verdict: Accept}}", nil, "{assignee: cc, decision: {verdict: Reject}}", decision},
 		{"refuses nobody under the old decision", "spec: {assignee: dd, decision: {verdict: Accept}}", nil, "assignee: null", decision},
 		{"takes another assignee when the decision goes", "spec: {assignee: dd, decision: {verdict: Accept}}", nil, "{assignee: cc, decision: null}", ""},
+		{"refuses another title under the old decision", "spec: {assignee: dd, decision: {verdict: Accept}}", nil, "title: Other", words},
+		{"refuses another detail under the old decision", "spec: {assignee: dd, decision: {verdict: Accept}}", nil, "detail: Other", words},
+		{"refuses no detail under the old decision", "spec: {assignee: dd, decision: {verdict: Accept}}", nil, "detail: null", words},
+		{"refuses another end under a new decision over the old one", "spec: {assignee: dd, decision: {verdict: Accept}}", nil, "{definitionOfDone: other, decision: {verdict: Reject}}", words},
+		{"takes other words when the decision goes", "spec: {assignee: dd, decision: {verdict: Accept}}", nil, "{title: Other, detail: null, definitionOfDone: other, decision: null}", ""},
+		{"takes another priority under the old decision", "spec: {assignee: dd, decision: {verdict: Accept}}", nil, "{priority: 9, order: 3}", ""},
 		{"takes a changed decision on the same assignee", "spec: {assignee: dd, decision: {verdict: Accept}}", nil, "decision: {verdict: Reject}", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -102,6 +102,7 @@ type TaskDecision struct {
 // TaskSpec is what is to be done.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.creator) || (has(self.creator) && self.creator == oldSelf.creator)",message="creator may not be changed"
 // +kubebuilder:validation:XValidation:rule="!has(self.decision) || !has(oldSelf.decision) || (has(self.assignee) == has(oldSelf.assignee) && (!has(self.assignee) || self.assignee == oldSelf.assignee))",message="decision must be removed when assignee changes: the new assignee's owner decides anew"
+// +kubebuilder:validation:XValidation:rule="!has(self.decision) || !has(oldSelf.decision) || (self.title == oldSelf.title && has(self.detail) == has(oldSelf.detail) && (!has(self.detail) || self.detail == oldSelf.detail) && self.definitionOfDone == oldSelf.definitionOfDone)",message="decision must be removed when title, detail or definitionOfDone changes: the assignee's owner decides anew"
 type TaskSpec struct {
 	// roomRef names the Room that the task belongs to.
 	// +required
@@ -163,8 +164,9 @@ type TaskSpec struct {
 	// +optional
 	Creator *TaskCreator `json:"creator,omitempty"`
 
-	// assignedBy is who chose the present assignee, the creator when absent. Consent is judged by its owner, so that nobody
-	// uses the trust that another has earned. Stamped by the admission policy and the bridge.
+	// assignedBy is who chose the present assignee, or last changed what that one is asked to do (title, detail,
+	// definitionOfDone), the creator when absent. Consent is judged by its owner, so that nobody uses the trust that another
+	// has earned. Stamped by the admission policy and the bridge.
 	// +optional
 	AssignedBy *TaskCreator `json:"assignedBy,omitempty"`
 
@@ -203,6 +205,12 @@ type TaskConsent struct {
 	// Consent is withdrawn before work starts.
 	// +optional
 	Standing bool `json:"standing,omitempty"`
+
+	// terms is a digest of the title, detail and definitionOfDone that the owner decided on in person. What was accepted is
+	// asked anew when they change before work starts.
+	// +optional
+	// +kubebuilder:validation:MaxLength=43
+	Terms string `json:"terms,omitempty"`
 
 	// reason given with the decision.
 	// +optional

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/problem"
 )
 
@@ -72,23 +73,34 @@ func accepts(mode v1alpha1.ConsentMode, p Proposal) bool {
 	}
 }
 
-// Settle gives the consent that a task should have now: what was decided in person stays, what a Consent decided is judged
-// anew until work starts, and a new assignee is a new proposal. It answers false when nothing changes.
+// Terms gives a digest of what a task asks of its assignee.
+func Terms(spec *v1alpha1.TaskSpec) string {
+	return ids.Digest(spec.Title, spec.Detail, spec.DefinitionOfDone)
+}
+
+// Settle gives the consent that a task should have now: what was decided in person stays unless other words were put under
+// it, what a Consent decided is judged anew until work starts, and a new assignee is a new proposal. It answers false when
+// nothing changes.
 func Settle(task *v1alpha1.Task, p Proposal, now time.Time) (v1alpha1.TaskConsent, bool) {
 	old := task.Status.Consent
 	judged := Judge(p)
 	judged.At = metav1.NewTime(now)
 	if old == nil || old.Assignee != p.Assignee {
-		return decided(judged, task.Spec.Decision, p), true
+		return decided(judged, &task.Spec, p), true
 	}
-	if inPerson(old) || task.Status.State == v1alpha1.TaskDoing || terminal(task.Status.State) {
+	if task.Status.State == v1alpha1.TaskDoing || terminal(task.Status.State) || (inPerson(old) && !reworded(old, &task.Spec)) {
 		return *old, false
 	}
-	next := decided(judged, task.Spec.Decision, p)
-	if next.State == old.State && next.By == old.By && next.Standing == old.Standing {
+	next := decided(judged, &task.Spec, p)
+	if next.State == old.State && next.By == old.By && next.Standing == old.Standing && next.Terms == old.Terms {
 		return *old, false
 	}
 	return next, true
+}
+
+// reworded says whether the owner accepted something else than what the task says now. A rejection stands whatever it says.
+func reworded(c *v1alpha1.TaskConsent, spec *v1alpha1.TaskSpec) bool {
+	return c.State == v1alpha1.ConsentAccepted && c.Terms != "" && c.Terms != Terms(spec)
 }
 
 // inPerson says whether a person decided, and no Consent and no rule.
@@ -101,7 +113,8 @@ func terminal(s v1alpha1.TaskState) bool {
 }
 
 // decided carries out a decision that the assignee's owner gave with kubectl.
-func decided(c v1alpha1.TaskConsent, d *v1alpha1.TaskDecision, p Proposal) v1alpha1.TaskConsent {
+func decided(c v1alpha1.TaskConsent, spec *v1alpha1.TaskSpec, p Proposal) v1alpha1.TaskConsent {
+	d := spec.Decision
 	if c.State != v1alpha1.ConsentPending || d == nil || d.By == "" || d.By != p.AssigneeOwner || d.By == p.Proposer {
 		return c
 	}
@@ -109,7 +122,7 @@ func decided(c v1alpha1.TaskConsent, d *v1alpha1.TaskDecision, p Proposal) v1alp
 	if d.Verdict == v1alpha1.VerdictReject {
 		c.State = v1alpha1.ConsentRejected
 	}
-	c.By, c.Reason = d.By, d.Reason
+	c.By, c.Reason, c.Terms = d.By, d.Reason, Terms(spec)
 	return c
 }
 
@@ -154,7 +167,7 @@ func Decide(
 			WithHint("its creator can assign the task again to propose it anew")
 	}
 	return v1alpha1.TaskConsent{
-		State: want, Assignee: p.Assignee, By: d.Owner, Reason: reason, At: metav1.NewTime(now),
+		State: want, Assignee: p.Assignee, By: d.Owner, Terms: Terms(&task.Spec), Reason: reason, At: metav1.NewTime(now),
 	}, true, nil
 }
 

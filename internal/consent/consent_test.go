@@ -103,6 +103,16 @@ func task(state v1alpha1.TaskState, c *v1alpha1.TaskConsent, d *v1alpha1.TaskDec
 	return &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Decision: d}, Status: v1alpha1.TaskStatus{State: state, Consent: c}}
 }
 
+// worded gives a task for dd on which maya decided when its title was "water the plants".
+func worded(state v1alpha1.TaskState, decided v1alpha1.ConsentState, title string) *v1alpha1.Task {
+	t := task(state, &v1alpha1.TaskConsent{
+		State: decided, Assignee: "dd", By: "maya", At: metav1.NewTime(now.Add(-time.Hour)),
+		Terms: consent.Terms(&v1alpha1.TaskSpec{Title: "water the plants", DefinitionOfDone: "wet"}),
+	}, nil)
+	t.Spec.Title, t.Spec.DefinitionOfDone = title, "wet"
+	return t
+}
+
 func TestSettle(t *testing.T) {
 	const (
 		todo, doing, done, blocked = v1alpha1.TaskTodo, v1alpha1.TaskDoing, v1alpha1.TaskDone, v1alpha1.TaskBlocked
@@ -134,6 +144,13 @@ func TestSettle(t *testing.T) {
 		"what is done stays done":                                      {task(done, old(accepted, true, "ApproveAll"), nil), asked(ask), accepted, "ApproveAll", false},
 		"a Consent of another mode is noted":                           {task(todo, old(accepted, true, "TrustRoom"), nil), asked(all), accepted, "ApproveAll", true},
 		"what was accepted in person outlives every Consent":           {task(todo, old(accepted, false, "maya"), nil), asked(ask), accepted, "maya", false},
+		"it outlives them as long as the words stay":                   {worded(todo, accepted, "water the plants"), asked(ask), accepted, "maya", false},
+		"other words are another proposal":                             {worded(todo, accepted, "burn the house"), asked(ask), pending, "", true},
+		"also for a blocked task":                                      {worded(blocked, accepted, "burn the house"), asked(ask), pending, "", true},
+		"a Consent may take them":                                      {worded(todo, accepted, "burn the house"), asked(all), accepted, "ApproveAll", true},
+		"what is being done goes on":                                   {worded(doing, accepted, "burn the house"), asked(ask), accepted, "maya", false},
+		"what is done stays":                                           {worded(done, accepted, "burn the house"), asked(ask), accepted, "maya", false},
+		"other words revive nothing that was rejected":                 {worded(todo, rejected, "burn the house"), asked(all), rejected, "maya", false},
 		"what was rejected in person stays rejected":                   {task(todo, old(rejected, false, "maya"), nil), asked(all), rejected, "maya", false},
 		"another assignee is another proposal":                         {task(todo, &v1alpha1.TaskConsent{State: accepted, Assignee: "cc", By: "lea"}, nil), asked(ask), pending, "", true},
 		"even a rejected one, even while being done":                   {task(doing, &v1alpha1.TaskConsent{State: rejected, Assignee: "cc", By: "lea"}, nil), asked(all), accepted, "ApproveAll", true},
@@ -160,7 +177,7 @@ func TestSettle(t *testing.T) {
 			if want := map[bool]time.Time{true: now, false: before.Time}[changed]; !got.At.Time.Equal(want) {
 				t.Errorf("decided at %v, want %v", got.At, want)
 			}
-			if got.By == "maya" && changed && (got.Standing || got.Reason != "so") {
+			if got.By == "maya" && changed && (got.Standing || got.Reason != "so" || got.Terms != consent.Terms(&tc.task.Spec)) {
 				t.Errorf("a decision in person is %+v", got)
 			}
 		})
@@ -251,7 +268,7 @@ func TestDecide(t *testing.T) {
 				t.Fatalf("got %+v, changed %v, %v; want %s, changed %v", got, changed, p, tc.want, tc.changed)
 			}
 			if changed {
-				want := v1alpha1.TaskConsent{State: tc.want, Assignee: "dd", By: "maya", Reason: "so", At: metav1.NewTime(now)}
+				want := v1alpha1.TaskConsent{State: tc.want, Assignee: "dd", By: "maya", Terms: consent.Terms(&tc.task.Spec), Reason: "so", At: metav1.NewTime(now)}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}

@@ -60,6 +60,53 @@ func TestAProposalWaitsForTheOwner(t *testing.T) {
 	}
 }
 
+// What the owner agreed to is what is done: whoever edits it asks anew, in their own name.
+func TestOtherWordsAreAnotherProposal(t *testing.T) {
+	w, room := parties(t)
+	cc, dd, decider, ee := w.As("cc", "c"), w.As("dd", "d"), w.As("decider", "x"), w.As("ee", "e")
+	task := newTask(t, cc, room, "water the plants", "@dd")
+	id := harness.Args{"task_id": task.TaskID}
+	edit := func(s *harness.Session, field, value, want string) {
+		t.Helper()
+		edited := harness.Get[rooms.Task](t, s, "update_task", harness.Args{"task_id": task.TaskID, field: value})
+		if edited.Consent != want {
+			t.Errorf("after an edit of %s the consent is %s, want %s", field, edited.Consent, want)
+		}
+	}
+	for _, field := range []string{"title", "detail", "definition_of_done"} {
+		harness.Get[rooms.Task](t, decider, "accept_task", id)
+		edit(cc, field, "burn the house", "pending")
+		harness.Refused(t, dd, "CONSENT_REQUIRED", "claim_task", id)
+		awaitConsent(t, w, task.TaskID, "pending")
+	}
+	harness.Get[rooms.Task](t, decider, "accept_task", id)
+	harness.Refused(t, cc, "VALIDATION", "update_task", harness.Args{"task_id": task.TaskID, "title": " "})
+	if kept := harness.Get[rooms.Task](t, cc, "update_task", harness.Args{"task_id": task.TaskID, "priority": 9}); kept.Consent != "accepted" {
+		t.Errorf("another priority makes the consent %s", kept.Consent)
+	}
+	harness.Get[rooms.Claim](t, dd, "claim_task", id)
+	edit(cc, "title", "burn it while it is being done", "accepted")
+	harness.Get[rooms.Task](t, dd, "set_status", harness.Args{"task_id": task.TaskID, "status": "done"})
+	harness.Get[rooms.Task](t, cc, "set_status", harness.Args{"task_id": task.TaskID, "status": "todo"})
+	awaitConsent(t, w, task.TaskID, "pending")
+	harness.Refused(t, dd, "CONSENT_REQUIRED", "claim_task", id)
+
+	own := newTask(t, cc, room, "my own work", "@cc")
+	if edited := harness.Get[rooms.Task](t, ee, "update_task", harness.Args{"task_id": own.TaskID, "title": "bob's work"}); edited.Consent != "pending" {
+		t.Errorf("an admin's words in said's task for said's agent have the consent %s", edited.Consent)
+	}
+	harness.Refused(t, cc, "CONSENT_REQUIRED", "claim_task", harness.Args{"task_id": own.TaskID})
+
+	kubectl := newTask(t, cc, room, "my other work", "@cc")
+	object := taskObject(t, w, kubectl.TaskID)
+	patch := client.MergeFrom(object.DeepCopy())
+	object.Spec.Title = "bob's other work"
+	if err := as(t, "bob").Patch(t.Context(), object, patch); err != nil {
+		t.Fatal(err)
+	}
+	awaitConsent(t, w, kubectl.TaskID, "pending")
+}
+
 func TestARejectionComesBackToItsAuthor(t *testing.T) {
 	w, room := parties(t)
 	cc, dd, decider := w.As("cc", "c"), w.As("dd", "d"), w.As("decider", "x")

@@ -32,7 +32,7 @@ import (
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 // The users of these tests. All of them may do with every object of Agent Rooms, and with Leases, what RBAC has verbs for.
-// A restorer has the verb restore too, an assigner the verb assignowner.
+// A restorer has the verb restore too, an assigner the verb assignowner, and said may act as every service account.
 const (
 	said     = "said"
 	maya     = "maya"
@@ -77,6 +77,7 @@ func install(ctx context.Context) error {
 			{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: all},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: all},
 		},
+		said:     {{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}}},
 		restorer: {{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"restore"}}},
 		assigner: {{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"agents", "consents"}, Verbs: []string{"assignowner"}}},
 	} {

@@ -69,7 +69,13 @@ func TestTheAssignerOfATaskIsWhoeverAssignedIt(t *testing.T) {
 
 		{"a user who reassigns", said, "", "spec: {assignee: dd}", byUser(said)},
 		{"a user who reassigns in somebody's name", said, "", "spec: {assignee: dd, assignedBy: {plate: null, user: maya}}", byUser(said)},
-		{"a user who changes something else", said, "", "spec: {title: Other}", byPlate(plate)},
+		{"a user who changes something else", said, "", "spec: {priority: 9, order: 3}", byPlate(plate)},
+		{"a user who changes the title", said, "", "spec: {title: Other}", byUser(said)},
+		{"a user who changes the detail", said, "", "spec: {detail: Other}", byUser(said)},
+		{"a user who changes when it is done", said, "", "spec: {definitionOfDone: Other}", byUser(said)},
+		{"a user who changes the title in somebody's name", said, "", "spec: {title: Other, assignedBy: {plate: null, user: maya}}", byUser(said)},
+		{"a user who changes the title of a task for nobody", said, "", "spec: {title: Other, assignee: null, assignedBy: null}", nil},
+		{"the bridge that changes the title", bridge, "", "spec: {title: Other}", byPlate(plate)},
 		{"the bridge that reassigns", bridge, "", "spec: {assignee: dd, assignedBy: {plate: null, user: maya}}", byUser(maya)},
 		{"the manager that changes something else", manager, "", "spec: {title: Other}", byPlate(plate)},
 		{"a restorer who reassigns and says nothing", restorer, "", "spec: {assignee: dd}", byUser(restorer)},
@@ -108,7 +114,7 @@ func TestTheOneWhoDecidedIsWhoeverWroteTheDecision(t *testing.T) {
 		{"a user who changes somebody's decision", "spec: {decision: {verdict: Accept, by: maya}}", said, "spec: {decision: {verdict: Reject}}", said},
 		{"a user who changes the reason only", "spec: {decision: {verdict: Accept, by: maya}}", said, "spec: {decision: {reason: mine}}", said},
 		{"a user who changes who it was only", "spec: {decision: {verdict: Accept, by: maya}}", said, "spec: {decision: {by: someone}}", said},
-		{"a user who changes something else", "spec: {decision: {verdict: Accept, by: maya}}", said, "spec: {title: Other}", maya},
+		{"a user who changes something else", "spec: {decision: {verdict: Accept, by: maya}}", said, "spec: {priority: 9}", maya},
 		{"the bridge", "", bridge, "spec: {decision: {verdict: Accept, by: maya}}", maya},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -133,7 +139,7 @@ func TestTheOneWhoDecidedIsWhoeverWroteTheDecision(t *testing.T) {
 func TestStampsStayWhereTheManifestDoesNotHoldThem(t *testing.T) {
 	env := server(t)
 	ns := env.Namespace(t)
-	const wanted = "spec: {assignee: cc, title: Replaced}"
+	const wanted = "spec: {assignee: cc, priority: 9}"
 	u := parse(ns, task, "spec: {assignee: cc}")
 	must(t, as(said).Create(t.Context(), u))
 
@@ -141,8 +147,8 @@ func TestStampsStayWhereTheManifestDoesNotHoldThem(t *testing.T) {
 	replaced.SetName(u.GetName())
 	replaced.SetResourceVersion(u.GetResourceVersion())
 	must(t, as(maya).Update(t.Context(), replaced))
-	want := map[string]any{"creator": byUser(said), "assignedBy": byUser(said), "title": "Replaced"}
-	got := map[string]any{"creator": spec(replaced, "creator"), "assignedBy": spec(replaced, "assignedBy"), "title": spec(replaced, "title")}
+	want := map[string]any{"creator": byUser(said), "assignedBy": byUser(said), "priority": int64(9)}
+	got := map[string]any{"creator": spec(replaced, "creator"), "assignedBy": spec(replaced, "assignedBy"), "priority": spec(replaced, "priority")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -228,7 +234,9 @@ func TestWhatIsNotStampedIsRefused(t *testing.T) {
 	}
 	const before = "spec: {creator: {user: maya}, assignee: cc, assignedBy: {user: maya}, decision: {verdict: Accept, by: maya}}"
 	for _, tc := range []struct{ name, user, change, refused string }{
-		{"change the title", said, "spec: {title: Other}", ""},
+		{"change the priority", said, "spec: {priority: 9}", ""},
+		{"change the title as themselves", said, "spec: {title: Other, assignedBy: {user: said}, decision: null}", ""},
+		{"change the title as the one before", said, "spec: {title: Other, decision: null}", assigner},
 		{"reassign as themselves", said, "spec: {assignee: dd, assignedBy: {user: said}, decision: null}", ""},
 		{"reassign as the one before", said, "spec: {assignee: dd, decision: null}", assigner},
 		{"name another assigner", said, "spec: {assignedBy: {user: someone}}", assigner},

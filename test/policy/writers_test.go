@@ -1,10 +1,13 @@
 package policy_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -54,6 +57,7 @@ func TestAnAgentBelongsToWhoeverMakesIt(t *testing.T) {
 		owner     = "spec.owner must be "
 		user      = "spec.subjects: a User must be "
 		namespace = "spec.subjects: the namespace of a ServiceAccount must be the one of the Agent: "
+		account   = "spec.subjects: naming a ServiceAccount takes the verb impersonate on serviceaccounts in this namespace"
 	)
 	for _, tc := range []struct{ name, user, change, refused string }{
 		{"an agent of their own", said, "", ""},
@@ -64,6 +68,8 @@ func TestAnAgentBelongsToWhoeverMakesIt(t *testing.T) {
 		{"a service account of the agent's namespace", said, subject("{kind: ServiceAccount, name: cc, namespace: " + ns + "}"), ""},
 		{"a service account of another namespace", said, subject("{kind: ServiceAccount, name: cc, namespace: other}"), namespace + ns},
 		{"a service account of another namespace, as one who assigns owners", assigner, subject("{kind: ServiceAccount, name: cc, namespace: other}"), namespace + ns},
+		{"a service account that they may not act as", maya, "spec: {owner: maya, subjects: [{kind: ServiceAccount, name: cc}]}", account},
+		{"a service account that they may not act as, as one who assigns owners", assigner, subject("{kind: ServiceAccount, name: cc}"), ""},
 		{"themselves as a subject", said, subject("{kind: User, name: said}"), ""},
 		{"somebody else as a subject", said, subject("{kind: User, name: maya}"), user + said},
 		{"somebody else behind themselves", said, subject("{kind: User, name: said}, {kind: User, name: maya}"), user + said},
@@ -80,6 +86,7 @@ func TestAnAgentBelongsToWhoeverMakesIt(t *testing.T) {
 		{"give somebody's agent the say of its owner", maya, "spec: {delegations: [Consent]}", owner + maya},
 		{"join the subjects of somebody's agent", maya, subject("{kind: User, name: maya}, {kind: ServiceAccount, name: dd}"), owner + maya},
 		{"give somebody's agent a scope, as one who assigns owners", assigner, "spec: {scopes: [Read]}", ""},
+		{"add a service account", said, subject("{kind: ServiceAccount, name: cc}, {kind: ServiceAccount, name: dd}"), ""},
 		{"keep a subject that an admin named", said, subject("{kind: User, name: maya}"), ""},
 		{"add a subject of another name", said, subject("{kind: User, name: maya}, {kind: User, name: mallory}"), user + said},
 		{"add a service account of another namespace", said, subject("{kind: ServiceAccount, name: cc, namespace: other}"), namespace + ns},
@@ -88,6 +95,41 @@ func TestAnAgentBelongsToWhoeverMakesIt(t *testing.T) {
 		t.Run(tc.user+" "+verdict(tc.refused)+" "+tc.name, func(t *testing.T) {
 			u := made(t, env, parse(ns, agent, before))
 			check(t, patch(t.Context(), tc.user, u, tc.change), tc.refused)
+		})
+	}
+}
+
+// Whoever has a namespace to themselves makes nobody's name ambiguous, and takes nobody's service account without being able
+// to act as it anyway.
+func TestANamespaceOfOnesOwnGivesNoSayOverUsers(t *testing.T) {
+	env := server(t)
+	ns := env.Namespace(t)
+	const steward = "steward"
+	for _, o := range []client.Object{
+		&rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: steward},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
+		},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: steward},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: steward}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: steward},
+		},
+	} {
+		must(t, env.Client.Create(t.Context(), o))
+	}
+	allowed := func(ctx context.Context) (bool, error) {
+		return as(steward).Create(ctx, parse(ns, agent), client.DryRunAll) == nil, nil // an agent of said
+	}
+	must(t, await(t.Context(), allowed))
+	mine := func(subject string) string { return "spec: {owner: steward, subjects: [" + subject + "]}" }
+	for _, tc := range []struct{ name, change, refused string }{
+		{"an agent for a service account", mine("{kind: ServiceAccount, name: cc}"), ""},
+		{"an agent for themselves", mine("{kind: User, name: steward}"), ""},
+		{"an agent for somebody else", mine("{kind: User, name: maya}"), "spec.subjects: a User must be " + steward},
+	} {
+		t.Run(verdict(tc.refused)+" "+tc.name, func(t *testing.T) {
+			check(t, as(steward).Create(t.Context(), parse(ns, agent, tc.change)), tc.refused)
 		})
 	}
 }

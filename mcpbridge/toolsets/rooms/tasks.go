@@ -203,7 +203,7 @@ func (t *Toolset) updateTask(ctx context.Context, c *toolset.Caller, args toolse
 		if specEqual(&task.Spec, &next.Spec) {
 			return nil, nil
 		}
-		return next, nil
+		return next, t.repropose(a, task, next)
 	})
 	if err != nil {
 		return nil, err
@@ -230,6 +230,24 @@ func (t *Toolset) edit(next *v1alpha1.Task, args toolset.Args, dependsOn []strin
 		next.Spec.DependsOn = dependsOn
 	}
 	return nil
+}
+
+// repropose makes an edit of what an assignee is asked to do a proposal of whoever made it: nobody puts other words under what
+// was agreed to, or under the trust that another has earned.
+func (t *Toolset) repropose(a *access, before, next *v1alpha1.Task) error {
+	if consent.Terms(&before.Spec) == consent.Terms(&next.Spec) {
+		return nil
+	}
+	next.Spec.Decision = nil
+	plate, assigned := t.assignee(next)
+	if !assigned {
+		return nil
+	}
+	next.Spec.AssignedBy = &v1alpha1.TaskCreator{Plate: a.caller.Plate}
+	if _, member := a.members.Agents[plate]; !member {
+		return nil // Whoever assigns it to somebody who is here is judged then.
+	}
+	return mayAssign(a, plate)
 }
 
 func specEqual(x, y *v1alpha1.TaskSpec) bool {

@@ -544,6 +544,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: state
       type:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.ConsentState
+    - name: terms
+      type:
+        scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.TaskCounts
   map:
     fields:

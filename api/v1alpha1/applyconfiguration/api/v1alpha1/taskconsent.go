@@ -24,6 +24,9 @@ type TaskConsentApplyConfiguration struct {
 	// standing is true when a Consent accepted, and not the owner in person. Such a decision returns to Pending when the
 	// Consent is withdrawn before work starts.
 	Standing *bool `json:"standing,omitempty"`
+	// terms is a digest of the title, detail and definitionOfDone that the owner decided on in person. What was accepted is
+	// asked anew when they change before work starts.
+	Terms *string `json:"terms,omitempty"`
 	// reason given with the decision.
 	Reason *string `json:"reason,omitempty"`
 	// at is when it was decided.
@@ -65,6 +68,14 @@ func (b *TaskConsentApplyConfiguration) WithBy(value string) *TaskConsentApplyCo
 // If called multiple times, the Standing field is set to the value of the last call.
 func (b *TaskConsentApplyConfiguration) WithStanding(value bool) *TaskConsentApplyConfiguration {
 	b.Standing = &value
+	return b
+}
+
+// WithTerms sets the Terms field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Terms field is set to the value of the last call.
+func (b *TaskConsentApplyConfiguration) WithTerms(value string) *TaskConsentApplyConfiguration {
+	b.Terms = &value
 	return b
 }
 

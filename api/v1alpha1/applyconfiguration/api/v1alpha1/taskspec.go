@@ -31,8 +31,9 @@ type TaskSpecApplyConfiguration struct {
 	DependsOn []string `json:"dependsOn,omitempty"`
 	// creator of the task. It cannot be changed.
 	Creator *TaskCreatorApplyConfiguration `json:"creator,omitempty"`
-	// assignedBy is who chose the present assignee, the creator when absent. Consent is judged by its owner, so that nobody
-	// uses the trust that another has earned. Stamped by the admission policy and the bridge.
+	// assignedBy is who chose the present assignee, or last changed what that one is asked to do (title, detail,
+	// definitionOfDone), the creator when absent. Consent is judged by its owner, so that nobody uses the trust that another
+	// has earned. Stamped by the admission policy and the bridge.
 	AssignedBy *TaskCreatorApplyConfiguration `json:"assignedBy,omitempty"`
 	// decision of the assignee's owner on a proposal, for those who decide with kubectl.
 	Decision *TaskDecisionApplyConfiguration `json:"decision,omitempty"`
