@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,7 @@ func TestOnlyARestoreSetsIDs(t *testing.T) {
 	for kind, manifest := range map[string]string{
 		"agents": agent, "consents": consent, "inboxes": inbox, "messagebatches": batch, "rooms": room, "tasks": task,
 	} {
-		refused := "the annotation agentrooms.dev/id may only be set or changed with the verb restore on " + kind
+		refused := "the annotation agentrooms.dev/id may only be set or changed with the verb restore in all namespaces on " + kind
 		writer := said // may write every kind but an inbox
 		if kind == "inboxes" {
 			writer = bridge
@@ -99,9 +100,9 @@ func TestAnAgentBelongsToWhoeverMakesIt(t *testing.T) {
 	}
 }
 
-// Whoever has a namespace to themselves makes nobody's name ambiguous, and takes nobody's service account without being able
-// to act as it anyway.
-func TestANamespaceOfOnesOwnGivesNoSayOverUsers(t *testing.T) {
+// Whoever has every verb in a namespace of their own still speaks for nobody else in it: people, and what they agreed to, are
+// the same in all namespaces.
+func TestANamespaceOfOnesOwnGivesNoSayOverPeople(t *testing.T) {
 	env := server(t)
 	ns := env.Namespace(t)
 	const steward = "steward"
@@ -118,20 +119,35 @@ func TestANamespaceOfOnesOwnGivesNoSayOverUsers(t *testing.T) {
 	} {
 		must(t, env.Client.Create(t.Context(), o))
 	}
-	allowed := func(ctx context.Context) (bool, error) {
-		return as(steward).Create(ctx, parse(ns, agent), client.DryRunAll) == nil, nil // an agent of said
-	}
-	must(t, await(t.Context(), allowed))
 	mine := func(subject string) string { return "spec: {owner: steward, subjects: [" + subject + "]}" }
-	for _, tc := range []struct{ name, change, refused string }{
-		{"an agent for a service account", mine("{kind: ServiceAccount, name: cc}"), ""},
-		{"an agent for themselves", mine("{kind: User, name: steward}"), ""},
-		{"an agent for somebody else", mine("{kind: User, name: maya}"), "spec.subjects: a User must be " + steward},
+	account := mine("{kind: ServiceAccount, name: cc}")
+	must(t, await(t.Context(), func(ctx context.Context) (bool, error) {
+		return as(steward).Create(ctx, parse(ns, agent, account), client.DryRunAll) == nil, nil
+	}))
+	const owner = "spec.owner must be " + steward
+	for _, tc := range []struct{ name, manifest, change, refused string }{
+		{"an agent for a service account", agent, account, ""},
+		{"an agent for themselves", agent, mine("{kind: User, name: steward}"), ""},
+		{"an agent for somebody else", agent, mine("{kind: User, name: maya}"), "spec.subjects: a User must be " + steward},
+		{"an agent of somebody else", agent, "", owner},
+		{"a consent of their own", consent, "spec: {owner: steward}", ""},
+		{"a consent of somebody else", consent, "", owner},
+		{"a message of somebody else", batch, "", "every message must have the sender {type: Human, id: steward}"},
+		{"the id of another room", room, "metadata: {annotations: {agentrooms.dev/id: 01K00000000000000000000000}}", "the annotation agentrooms.dev/id may only be set"},
+		{"an inbox", inbox, "", "an Inbox is written by the bridge only"},
 	} {
 		t.Run(verdict(tc.refused)+" "+tc.name, func(t *testing.T) {
-			check(t, as(steward).Create(t.Context(), parse(ns, agent, tc.change)), tc.refused)
+			check(t, as(steward).Create(t.Context(), parse(ns, tc.manifest, tc.change)), tc.refused)
 		})
 	}
+	u := parse(ns, task, "spec: {assignee: cc, creator: {user: maya}, assignedBy: {user: maya}, decision: {verdict: Accept, by: maya}}")
+	must(t, as(steward).Create(t.Context(), u))
+	want := map[string]any{"creator": byUser(steward), "assignedBy": byUser(steward), "decision": map[string]any{"verdict": "Accept", "by": steward}}
+	got := map[string]any{"creator": spec(u, "creator"), "assignedBy": spec(u, "assignedBy"), "decision": spec(u, "decision")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a task in somebody's name (-want +got):\n%s", diff)
+	}
+	check(t, patch(t.Context(), steward, u, "status: {consent: {state: Accepted, by: maya}}", "status"), "status.consent may not be changed")
 }
 
 func TestAConsentIsItsOwnersToWrite(t *testing.T) {
