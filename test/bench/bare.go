@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
@@ -24,6 +25,17 @@ func roomsClient(config *rest.Config, scheme *apiruntime.Scheme) (*rest.RESTClie
 		return nil, fmt.Errorf("making the client for rooms: %w", err)
 	}
 	return rc, nil
+}
+
+// leasesClient makes a client that speaks protobuf.
+func leasesClient(config *rest.Config) (kubernetes.Interface, error) {
+	c := rest.CopyConfig(config)
+	c.ContentType = apiruntime.ContentTypeProtobuf
+	k, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for leases: %w", err)
+	}
+	return k, nil
 }
 
 // bareTasks makes a task for each client to write to. Nobody is assigned and nobody claims them, so that the controllers
@@ -97,14 +109,27 @@ func (w *world) createLease(ctx context.Context, name string) (*coordinationv1.L
 	return lease, nil
 }
 
-func (w *world) renewLease(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+func (w *world) renewLease(ctx context.Context, as kubernetes.Interface, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	now := metav1.NewMicroTime(time.Now())
 	lease.Spec.RenewTime = &now
-	written, err := w.leases.CoordinationV1().Leases(namespace).Update(ctx, lease, metav1.UpdateOptions{})
+	written, err := as.CoordinationV1().Leases(namespace).Update(ctx, lease, metav1.UpdateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("updating a lease: %w", err)
 	}
 	return written, nil
+}
+
+// heldLeases gives the Leases of tasks that are claimed.
+func (w *world) heldLeases(ctx context.Context) ([]*coordinationv1.Lease, error) {
+	found, err := w.leases.CoordinationV1().Leases(namespace).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.TaskLabel})
+	if err != nil {
+		return nil, fmt.Errorf("listing leases: %w", err)
+	}
+	list := make([]*coordinationv1.Lease, len(found.Items))
+	for i := range list {
+		list[i] = &found.Items[i]
+	}
+	return list, nil
 }
 
 // createMessage makes a MessageBatch with one message. Each client writes a chain of its own, so that none waits for

@@ -20,6 +20,7 @@ const (
 	bareCAS     = "bare: Task status compare-and-swap"
 	barePair    = "bare: compare-and-swap, then Lease create"
 	bareRenew   = "bare: Lease update"
+	bareWatched = "bare: Lease update, of a task's Lease"
 	bareMessage = "bare: MessageBatch create, one message"
 	bareGet     = "bare: GET of one Task"
 	ourClaim    = "claim_task"
@@ -56,6 +57,7 @@ func (w *world) operations(scale float64) []operation {
 	add(ourRace, []int{racers}, w.race)
 	add(bareRenew, all, w.bareRenew)
 	add(ourRenew, all, w.renew)
+	add(bareWatched, all, w.bareWatched)
 	add(bareMessage, all, w.bareMessage)
 	add(ourSend, all, w.send(func(int) (int, string) { return 0, w.lobby }))
 	add(ourSpread, []int{8, 32}, w.send(func(i int) (int, string) { return 0, w.spread[i%spread] }))
@@ -129,9 +131,23 @@ func (w *world) bareRenew(clients int) func(context.Context, int) (call, int, er
 			list[i] = lease
 		}
 		return func(i, _ int) (err error) {
-			list[i], err = w.renewLease(ctx, list[i])
+			list[i], err = w.renewLease(ctx, w.leases, list[i])
 			return err
 		}, 0, nil
+	}
+}
+
+// bareWatched renews the Leases of claimed tasks, as renew_lease does. Bridges and controllers watch them.
+func (w *world) bareWatched(clients int) func(context.Context, int) (call, int, error) {
+	return func(ctx context.Context, _ int) (call, int, error) {
+		list, err := w.heldLeases(ctx)
+		if err == nil && len(list) < clients {
+			err = fmt.Errorf("there are %d leases of claimed tasks, want %d", len(list), clients)
+		}
+		return func(i, _ int) (err error) {
+			list[i], err = w.renewLease(ctx, w.bridge, list[i])
+			return err
+		}, 0, err
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -71,6 +72,17 @@ func startPlane(ctx context.Context, binary string) (*plane, error) {
 	}
 	p.config.QPS = -1
 	return p, nil
+}
+
+// bridgeConfig is how the bridge reaches the API server.
+func (p *plane) bridgeConfig() (*rest.Config, error) {
+	path := filepath.Join(p.dir, "kubeconfigs", "system.serviceaccount.agentrooms-system.agentrooms-bridge.kubeconfig")
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("reading how the bridge reaches the API server: %w", err)
+	}
+	config.QPS = -1
+	return config, nil
 }
 
 // stop ends the system and drops its data.

@@ -53,6 +53,7 @@ var goals = []goal{
 	{what: "claim, latency (p50)", ours: ourClaim, bare: bareCAS, clients: []int{1}, of: p50, target: 1.5, most: true},
 	{what: "64 racers, until all are answered", ours: ourRace, bare: bareCAS, clients: []int{racers}, bareWith: 1, of: wall, ofBare: p50, target: 8, most: true},
 	{what: "renew, rate", ours: ourRenew, bare: bareRenew, clients: []int{1, 8, 32}, of: rate, target: 0.9},
+	{what: "renew, rate, by the update of such a Lease", ours: ourRenew, bare: bareWatched, clients: []int{1, 8, 32}, of: rate, target: 0.9},
 	{what: "send to one room, rate", ours: ourSend, bare: bareMessage, clients: []int{32}, of: rate, target: 3},
 	{what: "send to 32 rooms, rate", ours: ourSpread, bare: bareMessage, clients: []int{32}, of: rate, target: 0.7},
 	{what: "send to one room through two replicas, rate", ours: ourReplicas, bare: bareMessage, clients: []int{32}, of: rate, target: 1.3},
@@ -139,7 +140,7 @@ func (r results) goalRows() [][]string {
 
 // order in which operations are listed.
 var order = []string{
-	bareCAS, barePair, ourClaim, ourRace, bareRenew, ourRenew, bareMessage, ourSend, ourSpread, ourReplicas,
+	bareCAS, barePair, ourClaim, ourRace, bareRenew, bareWatched, ourRenew, bareMessage, ourSend, ourSpread, ourReplicas,
 	bareGet, ourPing, ourWhoami, ourBoard,
 }
 

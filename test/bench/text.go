@@ -9,7 +9,8 @@ bridge on one machine with two cores and 24 GiB, and the client shares the cores
 its last call was answered. All operations take turns within a round (%d rounds, %s for each operation; every other round goes
 backwards), and what is shown is the median of the rounds. Rates drift with the machine; the ratios, taken within a
 round, are what counts. The bare calls go through client-go as an admin, without its rate limit, on the same server with the same
-watchers; the bare compare-and-swap writes to tasks that the controllers have nothing to do about.
+watchers; the bare compare-and-swap writes to tasks that the controllers have nothing to do about. The bare Lease update is that of a
+Lease that nobody watches, beside it stands that of a task's Lease, which bridges and controllers watch.
 
 While this was measured, programs that have nothing to do with it had %.2f of the two cores. The more they have, the longer each
 hand-over from one process to the next waits, and a call through MCP has two more of them than a bare one. "By CPU time" is

@@ -42,6 +42,8 @@ type world struct {
 	// rooms speaks to our kinds as a generated client does, leases to Leases in protobuf.
 	rooms  *rest.RESTClient
 	leases kubernetes.Interface
+	// bridge speaks to Leases as the bridge does, which alone may write those of tasks.
+	bridge kubernetes.Interface
 	// replicas of the bridge, with the worker's token.
 	replicas []*mcp
 	// lobby is where tasks are claimed and messages sent, board the room with few tasks, spread the rooms for spreading.
@@ -63,10 +65,15 @@ func newWorld(ctx context.Context, p *plane) (*world, error) {
 	if w.rooms, err = roomsClient(p.config, scheme); err != nil {
 		return nil, err
 	}
-	protobuf := rest.CopyConfig(p.config)
-	protobuf.ContentType = apiruntime.ContentTypeProtobuf
-	if w.leases, err = kubernetes.NewForConfig(protobuf); err != nil {
-		return nil, fmt.Errorf("making the client for leases: %w", err)
+	if w.leases, err = leasesClient(p.config); err != nil {
+		return nil, err
+	}
+	bridge, err := p.bridgeConfig()
+	if err != nil {
+		return nil, err
+	}
+	if w.bridge, err = leasesClient(bridge); err != nil {
+		return nil, err
 	}
 	if err := w.populate(ctx); err != nil {
 		return nil, err
