@@ -246,6 +246,7 @@ func (p *presence) write(ctx context.Context, j job) error {
 	c := &j.caller
 	api := p.t.kube.CoordinationV1().Leases(c.Agent.Namespace)
 	var last error
+	var squatter *coordinationv1.Lease
 	for range maxAttempts {
 		old, known := p.t.view.InstanceLease(c.Agent.Namespace, c.Plate, c.Session)
 		if !known && p.t.view.InstanceCount(c.Plate) >= maxShown {
@@ -253,7 +254,10 @@ func (p *presence) write(ctx context.Context, j job) error {
 		}
 		lease := p.renewed(j, old)
 		var written *coordinationv1.Lease
-		if known {
+		if squatter != nil && !known {
+			lease.ResourceVersion = squatter.ResourceVersion
+		}
+		if lease.ResourceVersion != "" {
 			lease.ManagedFields = untracked
 			written, last = api.Update(ctx, lease, metav1.UpdateOptions{})
 		} else {
@@ -272,6 +276,10 @@ func (p *presence) write(ctx context.Context, j job) error {
 				return fmt.Errorf("reading lease %s: %w", lease.Name, err)
 			}
 			fresh.ManagedFields = nil
+			if fresh.Labels[v1alpha1.InstanceLabel] != c.Plate {
+				squatter = fresh // What has the name and no label was not made here, and shows nobody.
+				continue
+			}
 			p.t.view.Saw(fresh)
 			if !j.wakeable || fresh.Annotations[v1alpha1.WakeableAnnotation] == "true" {
 				return nil
