@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,6 +106,24 @@ func TestOtherWordsAreAnotherProposal(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitConsent(t, w, kubectl.TaskID, "pending")
+}
+
+func TestAProposalIsShownWhole(t *testing.T) {
+	w, room := parties(t)
+	cc, decider := w.As("cc", "c"), w.As("decider", "x")
+	long := strings.Repeat("é", 8000)
+	for i := range 10 {
+		harness.Get[rooms.Task](t, cc, "create_task", harness.Args{
+			"room": room, "title": "please", "detail": long, "definition_of_done": "x", "assignee": "@dd", "order": i,
+		})
+	}
+	list := harness.Get[rooms.ProposalList](t, decider, "list_pending_consents", harness.Args{"room": room}).Proposals
+	if len(list) != 10 || list[0].Detail != long || list[0].DetailLeftOut {
+		t.Fatalf("of 10 proposals %d are shown, the first with %d bytes of detail", len(list), len(list[0].Detail))
+	}
+	if last := list[9]; last.Detail != "" || !last.DetailLeftOut {
+		t.Errorf("the last of many long ones comes with %d bytes of detail, left out: %v", len(last.Detail), last.DetailLeftOut)
+	}
 }
 
 func TestARejectionComesBackToItsAuthor(t *testing.T) {

@@ -245,6 +245,8 @@ func TestTheLogSaysWhoSpoke(t *testing.T) {
 		{"as an agent", said, sender(agents), forged + said},
 		{"as an agent that is called like them", said, sender("{type: Agent, id: said}"), forged + said},
 		{"as the system", said, sender("{type: System, id: said}"), forged + said},
+		{"by their name", said, sender("{type: Human, id: said, name: said}"), ""},
+		{"by somebody else's name", said, sender("{type: Human, id: said, name: maya}"), forged + said},
 		{"as somebody else behind themselves", said, two, forged + said},
 		{"under a key, which only agents have", said, keyed, forged + said},
 		{"as an agent", bridge, sender(agents), ""},

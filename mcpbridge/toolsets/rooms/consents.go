@@ -132,6 +132,9 @@ func wanted(current *v1alpha1.Consent, a *access, mode v1alpha1.ConsentMode, col
 	return next
 }
 
+// maxDetails is how many bytes of details a list of proposals holds. Those further down come when those before are decided.
+const maxDetails = 128 << 10
+
 func (t *Toolset) listPendingConsents(ctx context.Context, c *toolset.Caller, args toolset.Args) (any, error) {
 	a, err := t.room(ctx, c, args.String("room"))
 	if err != nil {
@@ -140,16 +143,24 @@ func (t *Toolset) listPendingConsents(ctx context.Context, c *toolset.Caller, ar
 	out := ProposalList{Proposals: []ProposalInfo{}}
 	list := t.view.Tasks(a.room)
 	slices.SortFunc(list, byOrder)
+	left := maxDetails
 	for _, task := range list {
 		p := t.proposal(a, task)
 		settled, _ := consent.Settle(task, p, t.clock.Now())
 		if settled.State != v1alpha1.ConsentPending || p.AssigneeOwner != c.Agent.Spec.Owner {
 			continue
 		}
-		out.Proposals = append(out.Proposals, ProposalInfo{
+		info := ProposalInfo{
 			TaskID: ids.ID(task), Title: task.Spec.Title, DefinitionOfDone: task.Spec.DefinitionOfDone,
 			From: t.party(task), Assignee: p.Assignee, CreatedAt: stamp(task.CreationTimestamp.Time),
-		})
+		}
+		// Nobody agrees to what they cannot read.
+		if left -= len(task.Spec.Detail); left >= 0 {
+			info.Detail = task.Spec.Detail
+		} else {
+			info.DetailLeftOut = task.Spec.Detail != ""
+		}
+		out.Proposals = append(out.Proposals, info)
 	}
 	return out, nil
 }

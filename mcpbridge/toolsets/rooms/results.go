@@ -265,6 +265,8 @@ type Party struct {
 type ProposalInfo struct {
 	TaskID           string `json:"task_id"`
 	Title            string `json:"title"`
+	Detail           string `json:"detail,omitempty"`
+	DetailLeftOut    bool   `json:"detail_left_out,omitempty"`
 	DefinitionOfDone string `json:"definition_of_done"`
 	From             Party  `json:"from"`
 	Assignee         string `json:"assignee"`
