@@ -19,6 +19,7 @@ import (
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
+		NewInformer:      newInformer,
 		ByObject: map[client.Object]cache.ByObject{
 			&coordinationv1.Lease{}:  {Label: having(v1alpha1.TaskLabel)},
 			&v1alpha1.MessageBatch{}: {Transform: stripMessages},

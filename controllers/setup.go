@@ -75,6 +75,7 @@ func instanceCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 		Scheme:           mgr.GetScheme(),
 		Mapper:           mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
+		NewInformer:      newInformer,
 		ByObject:         map[client.Object]cache.ByObject{&coordinationv1.Lease{}: {Label: having(v1alpha1.InstanceLabel)}},
 	})
 	if err != nil {

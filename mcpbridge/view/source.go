@@ -26,7 +26,7 @@ type Source struct {
 
 // retry is how a watch that broke is begun anew. An informer would wait for up to a minute when the API server went away
 // several times, and a replica that does not see what others write is of little use: here it is seconds.
-var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 3 * time.Second}
+var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 1500 * time.Millisecond}
 
 // kinds that are watched, each with its list.
 func kinds() map[client.Object]client.ObjectList {
