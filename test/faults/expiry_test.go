@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/controlplane"
 	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/leases"
 	"github.com/agentrooms/agentrooms/mcpbridge/toolsets/rooms"
@@ -91,6 +92,31 @@ func TestAKilledManagerIsBackInTime(t *testing.T) {
 	})
 	if took := awaitOpen(t, w, "abandoned", time.Now()); took < leaseTime-time.Second || took > leaseTime+8*time.Second {
 		t.Errorf("the task was open again %s after the manager was killed, want %s and a few seconds", took, leaseTime)
+	}
+}
+
+// TestLeasesRunOutInTimeAlsoWhenTheAPIServerWasKilled kills it several times, and then lets a holder die: the manager sees
+// the claim as soon as the API server is back.
+func TestLeasesRunOutInTimeAlsoWhenTheAPIServerWasKilled(t *testing.T) {
+	w, room := shop(t)
+	s := w.As("ann", "dying")
+	id, args := taskFor(t, s, room)
+	for range 4 {
+		old, _ := plane.KillChild(t, controlplane.APIServer)
+		harness.Await(t, "the API server to be back", func() bool {
+			return plane.Children(t)[controlplane.APIServer] != old &&
+				plane.Client.List(context.Background(), &v1alpha1.RoomList{}) == nil
+		})
+	}
+	awaitReady(t)
+	harness.Await(t, "the task to be claimed", func() bool {
+		r := s.Call(t, "claim_task", args)
+		return r.Err == nil && into[rooms.Claim](r.Raw).OK
+	})
+	took := awaitOpen(t, w, "stale", time.Now())
+	t.Logf("the task of a dead holder was open again after %s", took)
+	if took > leaseTime+5*time.Second {
+		t.Errorf("task %s was open again only after %s", id, took)
 	}
 }
 

@@ -140,15 +140,16 @@ func (l *load) checkObjects() {
 		}
 	}
 	for replica := range plane.Replicas {
-		l.checkBoard(replica, objects)
+		l.checkBoard(replica)
 	}
 }
 
-func (l *load) checkBoard(replica int, objects map[string]*v1alpha1.Task) {
+// checkBoard compares a board with the tasks, of which some may run out meanwhile.
+func (l *load) checkBoard(replica int) {
 	l.t.Helper()
 	s := l.world.At(replica, agents[0], "auditor")
 	harness.Await(l.t, fmt.Sprintf("the board of replica %d to be that of the API server", replica), func() bool {
-		board := harness.Get[rooms.Board](l.t, s, "read_board", harness.Args{"room": l.room})
+		board, objects := harness.Get[rooms.Board](l.t, s, "read_board", harness.Args{"room": l.room}), l.objects()
 		shown := map[string]string{}
 		for _, lane := range board.Lanes {
 			for _, task := range lane.Tasks {
