@@ -135,6 +135,11 @@ func (e *endpoint) serve(w *response, r *http.Request, q *request) {
 		writeProblem(w, p)
 		return
 	}
+	if versions := r.Header.Values(mcp.HeaderProtocolVersion); len(versions) > 1 {
+		// What stands in front of the bridge might go by another one of them.
+		writeRPCError(w, true, invalidRequest(&message{}, "the protocol version may be stated only once"))
+		return
+	}
 	msg, err := parseMessage(body, r.Header.Get(mcp.HeaderProtocolVersion))
 	if err != nil {
 		writeRPCError(w, true, err)

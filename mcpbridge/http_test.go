@@ -192,6 +192,8 @@ func TestMessagesThatAreNone(t *testing.T) {
 		"doubled method":         {`{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"ping"}`, -32600, "only once"},
 		"doubled in other case":  {`{"jsonrpc":"2.0","id":1,"method":"tools/list","Method":"ping"}`, -32600, `"method"`},
 		"doubled arguments":      {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{},"arguments":{}}}`, -32600, "only once"},
+		"a list of params":       {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["echo",{}]}`, -32602, "params must be an object"},
+		"params is a text":       {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":"x"}`, -32602, "params must be an object"},
 		"too deep":               {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":` + deep + `}`, -32600, "64 levels"},
 		"no UTF-8 in the params": {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/read\",\"params\":{\"uri\":\"\xff\"}}", -32700, "UTF-8"},
 		"a tool's endless name":  {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + strings.Repeat("x", 200) + `"}}`, -32602, "128"},
@@ -206,6 +208,16 @@ func TestMessagesThatAreNone(t *testing.T) {
 				t.Errorf("status %d", resp.StatusCode)
 			}
 		})
+	}
+}
+
+func TestTheProtocolVersionIsStatedOnce(t *testing.T) {
+	b := serve(t)
+	r := b.request(http.MethodPost, "/mcp", listTools)
+	r.Header["Mcp-Protocol-Version"] = []string{"2025-06-18", "2026-07-28"}
+	resp, body := b.do(r)
+	if a := decode(t, body); a.Error == nil || a.Error.Code != -32600 || resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("status %d: %s", resp.StatusCode, body)
 	}
 }
 

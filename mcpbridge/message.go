@@ -74,10 +74,14 @@ func parseMessage(body []byte, version string) (*message, *rpcError) {
 	if err != nil {
 		return nil, err
 	}
-	if params.value != nil && isObject(params.value) {
+	switch {
+	case params.value == nil, string(params.value) == "null":
+	case isObject(params.value):
 		if err := m.readParams(body, params); err != nil {
 			return nil, err
 		}
+	case json.Valid(body):
+		return nil, &rpcError{id: m.id, code: mcp.INVALID_PARAMS, message: "params must be an object", status: 400}
 	}
 	if err := m.check(); err != nil {
 		return nil, err
