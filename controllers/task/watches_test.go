@@ -225,7 +225,9 @@ func TestHeartbeats(t *testing.T) {
 	s.eventually("work", func(g Gomega, t *v1alpha1.Task) { g.Expect(t.Status.State).To(Equal(v1alpha1.TaskTodo)) })
 	took := time.Since(last)
 	t.Logf("reopened %s after the last renewal of a lease of 2 s", took)
-	g.Expect(took).To(BeNumerically("~", 2*time.Second, 500*time.Millisecond))
+	// Never early, and within the lease and five seconds, on a machine that has other things to do.
+	g.Expect(took).To(BeNumerically(">=", 1500*time.Millisecond))
+	g.Expect(took).To(BeNumerically("<=", 7*time.Second))
 	g.Expect(leases.HolderOf(s.lease("work"))).To(BeEmpty())
 }
 
@@ -242,6 +244,8 @@ func TestIdle(t *testing.T) {
 		s.env.Create(t, task)
 	}
 	g.Eventually(func() int { return len(s.poster.all()) }, soon).Should(Equal(30))
+	// A notice goes out just before what was decided is written.
+	s.eventually("work-0", func(g Gomega, t *v1alpha1.Task) { g.Expect(t.Status.Consent).NotTo(BeNil()) })
 	s.claim("work-0", "dd", "s1")
 	g.Eventually(func() *coordinationv1.Lease { return s.lease("work-0") }, soon).ShouldNot(BeNil())
 	type rest struct {
