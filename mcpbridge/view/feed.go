@@ -86,12 +86,19 @@ func (f *feed) Delete(obj any) error {
 	if o, ok := f.take(obj); ok {
 		delete(f.known, keyOf(o))
 		f.view.Gone(o)
+		f.view.cameTo(f.kind, o.GetResourceVersion())
 	}
 	return nil
 }
 
+// Bookmark takes in how far the watch has come while it had nothing to show.
+func (f *feed) Bookmark(resourceVersion string) error {
+	f.view.cameTo(f.kind, resourceVersion)
+	return nil
+}
+
 // Replace takes in everything that exists. What was there before and is not there now was deleted.
-func (f *feed) Replace(list []any, _ string) error {
+func (f *feed) Replace(list []any, resourceVersion string) error {
 	next := make(map[types.NamespacedName]client.Object, len(list))
 	for _, obj := range list {
 		if o, ok := f.take(obj); ok {
@@ -105,8 +112,9 @@ func (f *feed) Replace(list []any, _ string) error {
 	}
 	f.known = next
 	for _, o := range next {
-		f.view.Watched(o)
+		f.view.Saw(o)
 	}
+	f.view.cameTo(f.kind, resourceVersion)
 	f.live.Store(true)
 	if !f.full {
 		f.full = true
@@ -118,7 +126,10 @@ func (f *feed) Replace(list []any, _ string) error {
 // Resync does nothing: the View needs no reminders.
 func (f *feed) Resync() error { return nil }
 
-var _ toolscache.ReflectorStore = (*feed)(nil)
+var (
+	_ toolscache.ReflectorStore         = (*feed)(nil)
+	_ toolscache.ReflectorBookmarkStore = (*feed)(nil)
+)
 
 // Behind says whether the View may lack what others wrote, because a watch is broken and not yet begun anew.
 func (v *View) Behind() bool { return v.behind != nil && v.behind() }

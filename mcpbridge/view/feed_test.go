@@ -141,3 +141,26 @@ func TestAReplicaLearnsWhatHappenedWhileItsWatchWasBroken(t *testing.T) {
 	w.Delete(&room)
 	await(t, "the watch to show a deletion", func() bool { return !v.has("news") })
 }
+
+// TestAReplicaKnowsHowFarItHasCome holds that whoever waits for a write waits no longer than needed: also when what was
+// written is gone again, and nothing else happens.
+func TestAReplicaKnowsHowFarItHasCome(t *testing.T) {
+	v := New(clock.RealClock{}, nil)
+	f := newFeed(v, &v1alpha1.Room{}, nil)
+	reached := func(version string) bool { return v.Reached(&v1alpha1.Room{}, version) }
+	if err := f.Replace(nil, "7"); err != nil || !reached("7") || reached("8") {
+		t.Error("a list says how far it goes, whatever is in it")
+	}
+	room := &v1alpha1.Room{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r", UID: "r", ResourceVersion: "9"}}
+	if err := f.Add(room); err != nil || !reached("9") {
+		t.Error("an object says how far the watch has come")
+	}
+	gone := room.DeepCopy()
+	gone.ResourceVersion = "11"
+	if err := f.Delete(gone); err != nil || !reached("11") {
+		t.Error("a deletion says how far the watch has come")
+	}
+	if err := f.Bookmark("15"); err != nil || !reached("15") || reached("16") {
+		t.Error("a bookmark says how far the watch has come")
+	}
+}

@@ -23,14 +23,17 @@ func kindOf(obj any) string { return fmt.Sprintf("%T", obj) }
 // Watched takes in what a watch showed, and notes how far it has come.
 func (v *View) Watched(obj any) {
 	v.Saw(obj)
-	o, ok := obj.(metav1.Object)
-	if !ok {
-		return
+	if o, ok := obj.(metav1.Object); ok {
+		v.cameTo(obj, o.GetResourceVersion())
 	}
+}
+
+// cameTo notes that the watch of an object's kind has come to a resourceVersion.
+func (v *View) cameTo(obj any, resourceVersion string) {
 	kind := kindOf(obj)
 	v.progress.mu.Lock()
-	if c, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), v.progress.seen[kind]); err != nil || c > 0 {
-		v.progress.seen[kind] = o.GetResourceVersion()
+	if c, err := resourceversion.CompareResourceVersion(resourceVersion, v.progress.seen[kind]); err != nil || c > 0 {
+		v.progress.seen[kind] = resourceVersion
 	}
 	v.progress.mu.Unlock()
 	v.Hub.publish(ProgressTopic)
