@@ -265,6 +265,8 @@ func (p *Plane) Kill(tb testing.TB) {
 		tb.Fatal(err)
 	}
 	<-p.done
+	_ = p.log.Close()
+	_ = os.Remove(p.log.Name())
 }
 
 // Agent gives an agent of the demo by name.
