@@ -132,6 +132,8 @@ type Decider struct {
 	Owner string
 	// Delegated is true for a person, and for an agent that may decide in its owner's name.
 	Delegated bool
+	// Terms is the digest of what the decider has read (see Terms), empty for whatever the task says now.
+	Terms string
 }
 
 // Decide carries out a verdict on a task whose consent is already settled. It answers false with no problem when the same
@@ -151,6 +153,11 @@ func Decide(
 		return v1alpha1.TaskConsent{}, false, problem.New(problem.Forbidden,
 			"this agent may not decide in its owner's name").
 			WithHint("the owner decides in person, or adds Consent to the Agent's spec.delegations")
+	}
+	if d.Terms != "" && d.Terms != Terms(&task.Spec) {
+		return v1alpha1.TaskConsent{}, false, problem.New(problem.Conflict,
+			"the proposal says something else now than what you decided on").
+			WithHint("read it again with list_pending_consents and decide with the terms given there")
 	}
 	current, _ := Settle(task, p, now)
 	want := v1alpha1.ConsentAccepted

@@ -126,6 +126,24 @@ func TestAProposalIsShownWhole(t *testing.T) {
 	}
 }
 
+func TestWhoDecidesOnWhatTheyReadDecidesOnNothingElse(t *testing.T) {
+	w, room := parties(t)
+	cc, dd, decider := w.As("cc", "c"), w.As("dd", "d"), w.As("decider", "x")
+	task := newTask(t, cc, room, "harmless", "@dd")
+	read := harness.Get[rooms.ProposalList](t, decider, "list_pending_consents", harness.Args{"room": room}).Proposals[0]
+	harness.Get[rooms.Task](t, cc, "update_task", harness.Args{"task_id": task.TaskID, "title": "nasty"})
+	harness.Refused(t, decider, "CONFLICT", "accept_task", harness.Args{"task_id": task.TaskID, "terms": read.Terms})
+	harness.Refused(t, dd, "CONSENT_REQUIRED", "claim_task", harness.Args{"task_id": task.TaskID})
+	again := harness.Get[rooms.ProposalList](t, decider, "list_pending_consents", harness.Args{"room": room}).Proposals[0]
+	if again.Title != "nasty" || again.Terms == read.Terms {
+		t.Errorf("the proposal reads %+v", again)
+	}
+	accepted := harness.Get[rooms.Task](t, decider, "accept_task", harness.Args{"task_id": task.TaskID, "terms": again.Terms})
+	if accepted.Consent != "accepted" {
+		t.Errorf("accepting what was read gives %+v", accepted)
+	}
+}
+
 func TestARejectionComesBackToItsAuthor(t *testing.T) {
 	w, room := parties(t)
 	cc, dd, decider := w.As("cc", "c"), w.As("dd", "d"), w.As("decider", "x")

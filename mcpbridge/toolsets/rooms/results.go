@@ -270,6 +270,7 @@ type ProposalInfo struct {
 	DefinitionOfDone string `json:"definition_of_done"`
 	From             Party  `json:"from"`
 	Assignee         string `json:"assignee"`
+	Terms            string `json:"terms"`
 	CreatedAt        string `json:"created_at"`
 }
 

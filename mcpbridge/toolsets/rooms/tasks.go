@@ -340,6 +340,7 @@ func (t *Toolset) decide(verdict v1alpha1.Verdict) func(context.Context, *toolse
 		}
 		decider := consent.Decider{
 			Owner: c.Agent.Spec.Owner, Delegated: slices.Contains(c.Agent.Spec.Delegations, v1alpha1.DelegationConsent),
+			Terms: args.String("terms"),
 		}
 		done, err := t.changeStatus(ctx, task, func(task *v1alpha1.Task) (*v1alpha1.TaskStatus, error) {
 			decided, changed, p := consent.Decide(task, t.proposal(a, task), decider, verdict, args.String("reason"), t.clock.Now())

@@ -225,6 +225,7 @@ func (t *Toolset) workTools() []toolset.Tool {
 
 func (t *Toolset) consentTools() []toolset.Tool {
 	names := []string{"task_by_task", "approve_all", "trust_collaborator", "trust_room"}
+	terms := text("terms", 64, "terms of the proposal you read: refused if it says something else now")
 	return []toolset.Tool{
 		writes(toolset.Tool{
 			Name: "set_room_consent", Description: "Set which proposals your owner's agents take unasked in a room. Needs the " +
@@ -237,11 +238,11 @@ func (t *Toolset) consentTools() []toolset.Tool {
 		}),
 		writes(toolset.Tool{
 			Name: "accept_task", Description: "Accept a proposal in your owner's name. Needs the delegation Consent.",
-			Params: []toolset.Param{taskID}, Output: schemaOf[Task](), Handle: t.decide(v1alpha1.VerdictAccept), Idempotent: true,
+			Params: []toolset.Param{taskID, terms}, Output: schemaOf[Task](), Handle: t.decide(v1alpha1.VerdictAccept), Idempotent: true,
 		}),
 		writes(toolset.Tool{
 			Name: "reject_task", Description: "Reject a proposal in your owner's name. Needs the delegation Consent.",
-			Params: []toolset.Param{taskID, text("reason", 500, "")}, Output: schemaOf[Task](),
+			Params: []toolset.Param{taskID, text("reason", 500, ""), terms}, Output: schemaOf[Task](),
 			Handle: t.decide(v1alpha1.VerdictReject), Idempotent: true, Destructive: true,
 		}),
 		reads(toolset.Tool{
