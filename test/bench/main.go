@@ -22,10 +22,12 @@ type options struct {
 	time   time.Duration
 	scale  float64
 	cost   bool
+	// bridges is how many replicas run. The watches of each cost every write.
+	bridges int
 }
 
 func parse() (options, error) {
-	o := options{rounds: 8, time: time.Second, scale: 1}
+	o := options{rounds: 8, time: time.Second, scale: 1, bridges: 2}
 	flag.StringVar(&o.rooms, "rooms", "bin/rooms", "the rooms binary to measure")
 	flag.StringVar(&o.report, "report", "docs/benchmarks.md", "file to write the report to; empty for none")
 	flag.StringVar(&o.only, "only", os.Getenv("BENCH_ONLY"), "regular expression of the operations to run (BENCH_ONLY)")
@@ -33,6 +35,7 @@ func parse() (options, error) {
 	flag.DurationVar(&o.time, "time", o.time, "how long each operation runs in a round (BENCH_TIME)")
 	flag.Float64Var(&o.scale, "scale", o.scale, "factor on how many tasks are claimed in a round (BENCH_SCALE)")
 	flag.BoolVar(&o.cost, "cost", false, "print what each process spends on each operation")
+	flag.IntVar(&o.bridges, "bridges", o.bridges, "replicas of the bridge; with one there is no second to send through")
 	for name, variable := range map[string]string{"rounds": "BENCH_ROUNDS", "time": "BENCH_TIME", "scale": "BENCH_SCALE"} {
 		if v := os.Getenv(variable); v != "" {
 			if err := flag.Set(name, v); err != nil {
@@ -63,7 +66,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	p, err := startPlane(ctx, o.rooms)
+	p, err := startPlane(ctx, o.rooms, o.bridges)
 	if err != nil {
 		return err
 	}

@@ -30,14 +30,15 @@ type plane struct {
 // startTimeout is how long the plane may take to be ready.
 const startTimeout = 3 * time.Minute
 
-// startPlane starts the system in a folder of its own, as a user does.
-func startPlane(ctx context.Context, binary string) (*plane, error) {
+// startPlane starts the system in a folder of its own, as a user does, with a number of replicas of the bridge.
+func startPlane(ctx context.Context, binary string, bridges int) (*plane, error) {
 	dir, err := os.MkdirTemp("", "rooms-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
 	p := &plane{dir: dir}
-	p.cmd = exec.Command(binary, "up", "--json", "--port=0", "--data-dir="+dir, "--rate-limits=off", "--bridges=2", "--no-demo")
+	p.cmd = exec.Command(binary, "up", "--json", "--port=0", "--data-dir="+dir, "--rate-limits=off",
+		fmt.Sprint("--bridges=", bridges), "--no-demo")
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
