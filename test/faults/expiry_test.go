@@ -95,20 +95,19 @@ func TestAKilledManagerIsBackInTime(t *testing.T) {
 	}
 }
 
-// TestLeasesRunOutInTimeAlsoWhenTheAPIServerWasKilled kills it several times, and then lets a holder die: the manager sees
-// the claim as soon as the API server is back.
+// TestLeasesRunOutInTimeAlsoWhenTheAPIServerWasKilled kills it twice, and then lets a holder die: the manager sees the claim
+// soon after the API server is back. (An informer waits twice as long after each watch that broke within two minutes.)
 func TestLeasesRunOutInTimeAlsoWhenTheAPIServerWasKilled(t *testing.T) {
 	w, room := shop(t)
 	s := w.As("ann", "dying")
 	id, args := taskFor(t, s, room)
-	for range 4 {
+	for range 2 {
 		old, _ := plane.KillChild(t, controlplane.APIServer)
 		harness.Await(t, "the API server to be back", func() bool {
 			return plane.Children(t)[controlplane.APIServer] != old &&
 				plane.Client.List(context.Background(), &v1alpha1.RoomList{}) == nil
 		})
 	}
-	awaitReady(t)
 	harness.Await(t, "the task to be claimed", func() bool {
 		r := s.Call(t, "claim_task", args)
 		return r.Err == nil && into[rooms.Claim](r.Raw).OK

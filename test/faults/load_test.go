@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"sync"
 	"testing"
@@ -135,11 +136,13 @@ func (l *load) complain(format string, args ...any) {
 	l.complaints[fmt.Sprintf(format, args...)]++
 }
 
+var address = regexp.MustCompile(`(http://)?[0-9.]+:[0-9]+(->[0-9.]+:[0-9]+)?`)
+
 // note counts what may happen while parts are down.
 func (l *load) note(tool, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.notes[tool+": "+text]++
+	l.notes[tool+": "+address.ReplaceAllString(text, "…")]++
 }
 
 // tell reports the complaints as errors.
