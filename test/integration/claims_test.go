@@ -222,9 +222,7 @@ func TestAnyCallOfTheHolderKeepsItsLease(t *testing.T) {
 func TestTheLifeOfATask(t *testing.T) {
 	w, room := team(t)
 	w.Agent("other", "ann")
-	if err := addMember(w, "shop", "other"); err != nil {
-		t.Fatal(err)
-	}
+	addMember(t, w, "shop", "other")
 	boss, worker, second := w.As("boss", "b"), w.As("worker", "one"), w.As("worker", "two")
 	harness.Await(t, "the new member to see the room", func() bool {
 		return w.As("other", "o").Call(t, "read_board", harness.Args{"room": room}).Err == nil
@@ -284,21 +282,15 @@ func TestTheLifeOfATask(t *testing.T) {
 	}
 }
 
-func addMember(w *harness.World, room, agent string) error {
-	obj := &v1alpha1.Room{}
-	if err := plane.Client.Get(context.Background(), client.ObjectKey{Namespace: w.Namespace, Name: room}, obj); err != nil {
-		return err
-	}
-	obj.Spec.Members = append(obj.Spec.Members, harness.Member(agent))
-	return plane.Client.Update(context.Background(), obj)
+func addMember(t *testing.T, w *harness.World, room, agent string) {
+	t.Helper()
+	editRoom(t, w, room, func(r *v1alpha1.Room) { r.Spec.Members = append(r.Spec.Members, harness.Member(agent)) })
 }
 
 func TestReassignmentTakesTheTaskFromItsHolder(t *testing.T) {
 	w, room := team(t)
 	w.Agent("other", "ann")
-	if err := addMember(w, "shop", "other"); err != nil {
-		t.Fatal(err)
-	}
+	addMember(t, w, "shop", "other")
 	boss, worker, other := w.As("boss", "b"), w.As("worker", "w"), w.As("other", "o")
 	harness.Await(t, "the new member to see the room", func() bool {
 		return other.Call(t, "read_board", harness.Args{"room": room}).Err == nil

@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
@@ -91,19 +92,29 @@ func TestWhoIsNoMemberCannotTellHiddenFromAbsent(t *testing.T) {
 	}
 }
 
+// editRoom changes a room, again when the controller wrote its status meanwhile.
+func editRoom(t *testing.T, w *harness.World, name string, edit func(*v1alpha1.Room)) {
+	t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		room := &v1alpha1.Room{}
+		if err := plane.Client.Get(context.Background(), client.ObjectKey{Namespace: w.Namespace, Name: name}, room); err != nil {
+			return err
+		}
+		edit(room)
+		return plane.Client.Update(context.Background(), room)
+	})
+	if err != nil {
+		t.Fatalf("editing room %s: %v", name, err)
+	}
+}
+
 func TestMembershipCountsAtOnce(t *testing.T) {
 	w, room := team(t)
 	worker := w.As("worker", "w")
 	harness.Get[rooms.Page](t, worker, "read_room", harness.Args{"room": room})
-	obj := &v1alpha1.Room{}
-	key := client.ObjectKey{Namespace: w.Namespace, Name: "shop"}
-	if err := plane.Client.Get(context.Background(), key, obj); err != nil {
-		t.Fatal(err)
-	}
-	obj.Spec.Members = slices.DeleteFunc(obj.Spec.Members, func(m v1alpha1.RoomMember) bool { return m.Agent.Name == "worker" })
-	if err := plane.Client.Update(context.Background(), obj); err != nil {
-		t.Fatal(err)
-	}
+	editRoom(t, w, "shop", func(r *v1alpha1.Room) {
+		r.Spec.Members = slices.DeleteFunc(r.Spec.Members, func(m v1alpha1.RoomMember) bool { return m.Agent.Name == "worker" })
+	})
 	harness.AwaitFor(t, 5*time.Second, "the former member to be shut out", func() bool {
 		r := worker.Call(t, "read_room", harness.Args{"room": room})
 		return r.Err != nil && r.Err.Code == "NOT_FOUND"
@@ -118,15 +129,7 @@ func TestAPausedRoomTakesNoWritesAndAnswersRepeats(t *testing.T) {
 	first := harness.Get[rooms.Sent](t, boss, "send_message", keyed)
 	keyedTask := harness.Args{"room": room, "title": "keyed", "definition_of_done": "x", "assignee": "@worker", "idempotency_key": "k"}
 	made := harness.Get[rooms.Task](t, boss, "create_task", keyedTask)
-	obj := &v1alpha1.Room{}
-	key := client.ObjectKey{Namespace: w.Namespace, Name: "shop"}
-	if err := plane.Client.Get(context.Background(), key, obj); err != nil {
-		t.Fatal(err)
-	}
-	obj.Spec.State = v1alpha1.RoomPaused
-	if err := plane.Client.Update(context.Background(), obj); err != nil {
-		t.Fatal(err)
-	}
+	editRoom(t, w, "shop", func(r *v1alpha1.Room) { r.Spec.State = v1alpha1.RoomPaused })
 	harness.Await(t, "the room to be paused", func() bool {
 		r := boss.Call(t, "send_message", harness.Args{"room": room, "body": "x"})
 		return r.Err != nil && r.Err.Code == "ROOM_NOT_ACTIVE"
