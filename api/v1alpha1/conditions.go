@@ -50,6 +50,4 @@ const (
 	LeaseHeldReason = "Held"
 	// LeaseExpiredReason says that the lease ran out.
 	LeaseExpiredReason = "Expired"
-	// LeaseNoneReason says that nobody holds the Task.
-	LeaseNoneReason = "NotHeld"
 )

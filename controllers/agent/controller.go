@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // rivals are the other Agents that list one of an Agent's subjects, by subject.
 func (r *Reconciler) rivals(ctx context.Context, agent *v1alpha1.Agent) (map[string][]string, error) {
 	rivals := map[string][]string{}
-	for _, subject := range index.Subjects(agent) {
+	for _, subject := range ids.Usernames(agent) {
 		var list v1alpha1.AgentList
 		err := r.Client.List(ctx, &list, client.MatchingFields{index.AgentSubject: subject}, client.UnsafeDisableDeepCopy)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/controllers/internal/index"
 	"github.com/agentrooms/agentrooms/controllers/internal/pace"
+	"github.com/agentrooms/agentrooms/internal/ids"
 )
 
 // watch says what an Agent's status depends on.
@@ -32,7 +33,7 @@ func (r *Reconciler) watch(b *ctrl.Builder) *ctrl.Builder {
 // sharing are the other Agents that list one of an Agent's subjects. An update is mapped as it was and as it is.
 func (r *Reconciler) sharing(ctx context.Context, o client.Object) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, subject := range index.Subjects(o.(*v1alpha1.Agent)) {
+	for _, subject := range ids.Usernames(o.(*v1alpha1.Agent)) {
 		requests = append(requests, r.list(ctx, o.GetUID(), client.MatchingFields{index.AgentSubject: subject})...)
 	}
 	return requests

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -236,4 +237,23 @@ func ConsentName(room, owner string) string {
 // Session gives the name of an instance that did not name itself, from what it said of where it runs.
 func Session(plate, host, workspace string) string {
 	return "auto-" + short("session", plate, host, workspace)[:12]
+}
+
+// Usernames gives the Kubernetes usernames that may act as an Agent, each once, in the order of its subjects.
+func Usernames(agent *v1alpha1.Agent) []string {
+	var names []string
+	for _, s := range agent.Spec.Subjects {
+		name := s.Name
+		if s.Kind == v1alpha1.SubjectServiceAccount {
+			namespace := s.Namespace
+			if namespace == "" {
+				namespace = agent.Namespace
+			}
+			name = "system:serviceaccount:" + namespace + ":" + s.Name
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -98,11 +98,8 @@ func (v *View) buildMembership() *membership {
 		if plate := ids.Plate(a); m.byPlate[plate] == nil {
 			m.byPlate[plate] = a
 		}
-		for _, s := range a.Spec.Subjects {
-			user := Username(a.Namespace, s)
-			if !slices.Contains(m.bySubject[user], a) {
-				m.bySubject[user] = append(m.bySubject[user], a)
-			}
+		for _, user := range ids.Usernames(a) {
+			m.bySubject[user] = append(m.bySubject[user], a)
 		}
 	}
 	rooms := v.rooms.all()
@@ -157,17 +154,6 @@ func (m *membership) membersOf(room *v1alpha1.Room, byName map[types.NamespacedN
 		})
 	}
 	return out
-}
-
-// Username gives the Kubernetes username of an Agent's subject.
-func Username(namespace string, s v1alpha1.Subject) string {
-	if s.Kind == v1alpha1.SubjectUser {
-		return s.Name
-	}
-	if s.Namespace != "" {
-		namespace = s.Namespace
-	}
-	return "system:serviceaccount:" + namespace + ":" + s.Name
 }
 
 // AgentsOf gives the agents that list a username among their subjects.

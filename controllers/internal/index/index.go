@@ -105,26 +105,7 @@ func agentPlate(o client.Object) []string {
 	return []string{ids.Plate(o.(*v1alpha1.Agent))}
 }
 
-func agentSubjects(o client.Object) []string { return Subjects(o.(*v1alpha1.Agent)) }
-
-// Subjects gives the usernames that may act as an Agent, each once.
-func Subjects(a *v1alpha1.Agent) []string {
-	var names []string
-	for _, s := range a.Spec.Subjects {
-		name := s.Name
-		if s.Kind == v1alpha1.SubjectServiceAccount {
-			namespace := s.Namespace
-			if namespace == "" {
-				namespace = a.Namespace
-			}
-			name = "system:serviceaccount:" + namespace + ":" + s.Name
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
+func agentSubjects(o client.Object) []string { return ids.Usernames(o.(*v1alpha1.Agent)) }
 
 func roomMembers(o client.Object) []string {
 	var values []string
