@@ -96,7 +96,9 @@ type Request struct {
 }
 
 // Deliver picks the mentions to give to a session: those pending that nobody else is handling, oldest first, a mention
-// that names a live session only to that one, unless it holds up much that was acknowledged behind it. It gives the status to write, nil when the session holds all of them
+// that names a live session only to that one, unless it holds up much that was acknowledged behind it. No more are out than
+// can be acknowledged, so when very many are acknowledged beyond one that another session still handles, the rest waits for
+// it; the oldest is then given whatever SinceSeq says. It gives the status to write, nil when the session holds all of them
 // already with most of their time left, and whether there was more than the limit.
 func Deliver(
 	s *v1alpha1.InboxStatus, refs []Ref, live Live, r Request, now time.Time,
@@ -111,9 +113,22 @@ func Deliver(
 		live = func(string) bool { return false }
 	}
 	fresh := false
-	room := v1alpha1.MaxDeliveries - len(held)
-	for _, ref := range from(refs, max(s.AckedThrough, r.SinceSeq)) {
-		if IsAcked(s, ref.Key) || !deliverable(ref, held, live, r.Session, now) {
+	room, since := v1alpha1.MaxDeliveries-len(held), r.SinceSeq
+	// Acknowledging the oldest makes the list shorter, so that one may always be out.
+	beyond := v1alpha1.MaxSparseAcks - len(s.Acked) - len(held)
+	if beyond <= 0 {
+		since = 0
+	}
+	oldest := true
+	for _, ref := range from(refs, max(s.AckedThrough, since)) {
+		if IsAcked(s, ref.Key) {
+			continue
+		}
+		if !oldest {
+			room = min(room, beyond)
+		}
+		oldest = false
+		if !deliverable(ref, held, live, r.Session, now) {
 			continue
 		}
 		if len(given) >= r.Limit {
@@ -121,12 +136,13 @@ func Deliver(
 			break
 		}
 		d, known := held[ref.Key]
-		if !known && room == 0 {
+		if !known && room <= 0 {
 			more = true
 			continue
 		}
 		if !known {
 			room--
+			beyond--
 		}
 		fresh = fresh || d.Session != r.Session || d.Until.Sub(now) < r.Visibility/2
 		given = append(given, ref)

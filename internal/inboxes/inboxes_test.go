@@ -294,3 +294,47 @@ func TestASessionThatNeverLooksHoldsUpNobody(t *testing.T) {
 		t.Errorf("%d are pending for ever", n)
 	}
 }
+
+// While a session handles the oldest mention, others are given no more than they can acknowledge. Once its time is over, the
+// oldest goes to whoever asks, even to one who asked for later ones.
+func TestNoMoreIsGivenThanCanBeAcknowledged(t *testing.T) {
+	var refs []inboxes.Ref
+	for i := range int64(2 * v1alpha1.MaxSparseAcks) {
+		refs = append(refs, inboxes.Ref{Key: key(i+1, 0)})
+	}
+	s := &v1alpha1.InboxStatus{Deliveries: []v1alpha1.Delivery{out(1, "stuck", visibility)}}
+	request := inboxes.Request{Session: "busy", SinceSeq: 1, Limit: 50, Visibility: visibility}
+	drain := func(at time.Time) {
+		t.Helper()
+		for range 100 {
+			given, next, more := inboxes.Deliver(s, refs, alive, request, at)
+			if len(given) == 0 {
+				if more != (inboxes.Pending(s, refs) > 0) {
+					t.Errorf("says more=%t with %d pending", more, inboxes.Pending(s, refs))
+				}
+				return
+			}
+			if next != nil {
+				s = next
+			}
+			var all []v1alpha1.MentionKey
+			for _, ref := range given {
+				all = append(all, ref.Key)
+			}
+			_, _, next, p := inboxes.Ack(s, refs, all)
+			if p != nil {
+				t.Fatalf("with %d acknowledged: %v", len(s.Acked), p)
+			}
+			s = next
+		}
+		t.Fatal("gives more for ever")
+	}
+	drain(now)
+	if len(s.Acked) == 0 || len(s.Acked) > v1alpha1.MaxSparseAcks {
+		t.Fatalf("%d are acknowledged beyond the oldest", len(s.Acked))
+	}
+	drain(now.Add(visibility))
+	if n := inboxes.Pending(s, refs); n != 0 {
+		t.Errorf("%d are pending for ever", n)
+	}
+}

@@ -58,7 +58,8 @@ func TestManifestsAreReadWithoutKustomizations(t *testing.T) {
 	}
 }
 
-// policy is a pair of policies that can be seen to bite: one refuses a ConfigMap, one changes another.
+// policy is a pair of policies that can be seen to bite: one refuses a ConfigMap, one changes another. The second matches only
+// that one: the API server applies mutating policies in no order, and it replaces what the installer's probe changes.
 const policy = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -76,7 +77,9 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata: {name: test-stamp}
 spec:
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps], resourceNames: [stamped]}
   reinvocationPolicy: Never
   mutations:
   - {patchType: JSONPatch, jsonPatch: {expression: "[JSONPatch{op: 'add', path: '/data', value: {'stamp': 'here'}}]"}}

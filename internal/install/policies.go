@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	policyTimeout = 15 * time.Second
+	policyTimeout = 30 * time.Second
 
 	probeKey, probeUntouched, probeTouched = "probe", "untouched", "touched"
 )
@@ -59,7 +59,7 @@ func (i *Installer) AwaitPolicies(ctx context.Context) error {
 // after the kinds are served, and refuse everything of them until then.
 func (i *Installer) awaitSchema(ctx context.Context) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, 2*policyTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, policyTimeout, true, func(ctx context.Context) (bool, error) {
 		last = i.client.Create(ctx, &v1alpha1.Task{
 			ObjectMeta: metav1.ObjectMeta{Name: "agentrooms-install-probe", Namespace: Namespace},
 			Spec: v1alpha1.TaskSpec{
@@ -86,14 +86,19 @@ func (i *Installer) awaitProbe(ctx context.Context, name string, probe []client.
 			return fmt.Errorf("creating the probe: %w", err)
 		}
 	}
-	return wait.PollUntilContextTimeout(ctx, pollInterval, policyTimeout, true, func(ctx context.Context) (bool, error) {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, policyTimeout, true, func(ctx context.Context) (bool, error) {
 		seen := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace},
 			Data:       map[string]string{probeKey: probeUntouched},
 		}
-		err := i.client.Create(ctx, seen, client.DryRunAll)
-		return bites(err, seen), nil
+		last = i.client.Create(ctx, seen, client.DryRunAll)
+		return bites(last, seen), nil
 	})
+	if err != nil {
+		return fmt.Errorf("%w (last answer to the probe: %v)", err, last) //nolint:errorlint // nil when the probe was let through
+	}
+	return nil
 }
 
 // probeMatch matches the creation of one ConfigMap that nobody ever creates but by dry run.
