@@ -41,7 +41,7 @@ type Options struct {
 	// AllowedOrigins are the origins of web pages that may call, beside the server's own: https://board.example.com.
 	AllowedOrigins []string
 
-	// MaxBodyBytes bounds the body of a request. 1 MiB.
+	// MaxBodyBytes bounds the body of a request. 2 MiB: the largest file that a call takes may be written with six bytes for one.
 	MaxBodyBytes int64
 	// CallTimeout bounds a tool call. 30 s.
 	CallTimeout time.Duration
@@ -94,7 +94,7 @@ func (o *Options) complete() error {
 	}
 	orDefault(&o.Version, "dev")
 	orDefault(&o.Audience, DefaultAudience)
-	orDefault(&o.MaxBodyBytes, 1<<20)
+	orDefault(&o.MaxBodyBytes, 2<<20)
 	orDefault(&o.CallTimeout, 30*time.Second)
 	orDefault(&o.MaxConcurrent, 64)
 	orDefault(&o.MaxStreams, 4096)

@@ -100,10 +100,11 @@ type RoomRetention struct {
 	// +optional
 	Messages *MessageRetention `json:"messages,omitempty"`
 
-	// fileVersions kept of each file. The latest one is always kept.
+	// fileVersions kept of each file: 20 when absent. The latest one is always kept. One that was written under an
+	// idempotency key stays for a day, unless the file has too many.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=10000
+	// +kubebuilder:validation:Maximum=100
 	FileVersions int32 `json:"fileVersions,omitempty"`
 }
 
@@ -129,6 +130,18 @@ type RoomLimits struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	OpenTasks int32 `json:"openTasks,omitempty"`
+
+	// files that may exist at once, deleted ones not counted. 10,000 when absent.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	Files int32 `json:"files,omitempty"`
+
+	// fileBytes that all versions of all files may have together, deleted ones not counted. 1 GiB when absent.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1125899906842624
+	FileBytes int64 `json:"fileBytes,omitempty"`
 }
 
 // RoomSpec is what the owner of a Room wants it to be.

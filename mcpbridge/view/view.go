@@ -29,6 +29,7 @@ type View struct {
 	tasks    *objects[*v1alpha1.Task]
 	consents *objects[*v1alpha1.Consent]
 	inboxes  *objects[*v1alpha1.Inbox]
+	files    *objects[*v1alpha1.File]
 	leases   *objects[*coordinationv1.Lease]
 	presence *presence
 	lag      *lag
@@ -43,6 +44,7 @@ type View struct {
 	boards    map[types.NamespacedName]map[string]*v1alpha1.Task
 	held      map[string]map[types.NamespacedName]bool
 	consentOf map[consentKey]map[string]*v1alpha1.Consent
+	fileIndex fileIndex
 
 	membersMu      sync.Mutex
 	membersVersion atomic.Int64
@@ -58,6 +60,7 @@ func New(clk clock.PassiveClock, onLag func(time.Duration)) *View {
 		roomByID: map[string]types.NamespacedName{}, chains: map[roomlog.Key]string{},
 		taskByID: map[string]types.NamespacedName{}, boards: map[types.NamespacedName]map[string]*v1alpha1.Task{},
 		held: map[string]map[types.NamespacedName]bool{}, consentOf: map[consentKey]map[string]*v1alpha1.Consent{},
+		fileIndex: newFileIndex(),
 	}
 	v.progress.seen = map[string]string{}
 	v.Book = roomlog.NewBook(v.onBatch)
@@ -66,6 +69,7 @@ func New(clk clock.PassiveClock, onLag func(time.Duration)) *View {
 	v.tasks = newObjects(v.onTask)
 	v.consents = newObjects(v.onConsent)
 	v.inboxes = newObjects(v.onInbox)
+	v.files = newObjects(v.onFile)
 	v.leases = newObjects(v.onLease)
 	return v
 }
@@ -80,6 +84,8 @@ func (v *View) Wrote(obj any) {
 		v.consents.put(o)
 	case *v1alpha1.Inbox:
 		v.inboxes.put(o)
+	case *v1alpha1.File:
+		v.files.put(o)
 	case *coordinationv1.Lease:
 		v.leases.put(o)
 	}
@@ -99,6 +105,8 @@ func (v *View) Saw(obj any) {
 		v.consents.put(o)
 	case *v1alpha1.Inbox:
 		v.inboxes.put(o)
+	case *v1alpha1.File:
+		v.files.put(o)
 	case *v1alpha1.MessageBatch:
 		v.Book.Apply(o)
 	case *coordinationv1.Lease:
@@ -119,6 +127,8 @@ func (v *View) Gone(obj any) {
 		v.consents.remove(o)
 	case *v1alpha1.Inbox:
 		v.inboxes.remove(o)
+	case *v1alpha1.File:
+		v.files.remove(o)
 	case *v1alpha1.MessageBatch:
 		v.Book.Forget(o)
 	case *coordinationv1.Lease:
@@ -390,7 +400,7 @@ func (v *View) Log(room *v1alpha1.Room) *roomlog.Log { return v.Book.Log(roomlog
 func (v *View) Sizes() map[string]int {
 	return map[string]int{
 		"rooms": v.rooms.len(), "agents": v.agents.len(), "tasks": v.tasks.len(), "consents": v.consents.len(),
-		"inboxes": v.inboxes.len(), "leases": v.leases.len(),
+		"inboxes": v.inboxes.len(), "files": v.files.len(), "leases": v.leases.len(),
 	}
 }
 

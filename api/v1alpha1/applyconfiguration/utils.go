@@ -35,6 +35,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ConsentStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Delivery"):
 		return &apiv1alpha1.DeliveryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("File"):
+		return &apiv1alpha1.FileApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FileContent"):
+		return &apiv1alpha1.FileContentApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FileDeletion"):
+		return &apiv1alpha1.FileDeletionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FileSpec"):
+		return &apiv1alpha1.FileSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FileUpload"):
+		return &apiv1alpha1.FileUploadApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FileVersion"):
+		return &apiv1alpha1.FileVersionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Inbox"):
 		return &apiv1alpha1.InboxApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InboxSpec"):

@@ -184,6 +184,127 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: until
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.File
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.FileSpec
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.FileDeletion
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: by
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskCreator
+    - name: throughVersion
+      type:
+        scalar: numeric
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.FileSpec
+  map:
+    fields:
+    - name: deletion
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.FileDeletion
+    - name: path
+      type:
+        scalar: string
+    - name: roomRef
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.RoomReference
+    - name: uploads
+      type:
+        list:
+          elementType:
+            namedType: com.github.agentrooms.agentrooms.api.v1alpha1.FileUpload
+          elementRelationship: associative
+          keys:
+          - id
+    - name: versions
+      type:
+        list:
+          elementType:
+            namedType: com.github.agentrooms.agentrooms.api.v1alpha1.FileVersion
+          elementRelationship: associative
+          keys:
+          - version
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.FileUpload
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: by
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskCreator
+    - name: contentType
+      type:
+        scalar: string
+    - name: expiresAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: id
+      type:
+        scalar: string
+    - name: key
+      type:
+        scalar: string
+    - name: payload
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: sha256
+      type:
+        scalar: string
+    - name: size
+      type:
+        scalar: numeric
+    - name: state
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.UploadState
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.FileVersion
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: by
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskCreator
+    - name: contentType
+      type:
+        scalar: string
+    - name: key
+      type:
+        scalar: string
+    - name: payload
+      type:
+        scalar: string
+    - name: sha256
+      type:
+        scalar: string
+    - name: size
+      type:
+        scalar: numeric
+    - name: uploadID
+      type:
+        scalar: string
+    - name: version
+      type:
+        scalar: numeric
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.Inbox
   map:
     fields:
@@ -382,6 +503,12 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.RoomLimits
   map:
     fields:
+    - name: fileBytes
+      type:
+        scalar: numeric
+    - name: files
+      type:
+        scalar: numeric
     - name: openTasks
       type:
         scalar: numeric
@@ -767,6 +894,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: state
       type:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskState
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.UploadState
+  scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.Verdict
   scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
