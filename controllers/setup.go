@@ -14,11 +14,13 @@ import (
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/controllers/agent"
 	"github.com/agentrooms/agentrooms/controllers/consent"
+	"github.com/agentrooms/agentrooms/controllers/file"
 	"github.com/agentrooms/agentrooms/controllers/inbox"
 	"github.com/agentrooms/agentrooms/controllers/instance"
 	"github.com/agentrooms/agentrooms/controllers/internal/index"
 	"github.com/agentrooms/agentrooms/controllers/room"
 	"github.com/agentrooms/agentrooms/controllers/task"
+	"github.com/agentrooms/agentrooms/internal/blobs"
 )
 
 // eventSource is how Kubernetes Events call the process.
@@ -30,6 +32,10 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Poster takes the notices about tasks. Without one nothing is posted.
 	Poster task.Poster
+	// Blobs holds the contents of files. Nil when there is no store.
+	Blobs *blobs.Store
+	// FileGrace is how long deleted files can be brought back. Zero stands for a day.
+	FileGrace time.Duration
 	// CountsEvery is how often counts in the status of busy objects are written. Zero stands for five seconds.
 	CountsEvery time.Duration
 	// InstanceTTL is how long an instance counts as live after it was last seen to renew. Zero stands for 180 seconds.
@@ -58,6 +64,8 @@ func SetupAll(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		&task.Reconciler{Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: events, Poster: o.Poster},
 		&consent.Reconciler{Client: c, Clock: o.Clock, Every: o.CountsEvery},
 		&inbox.Reconciler{Client: c},
+		&file.Reconciler{Client: c, Blobs: o.Blobs, Clock: o.Clock, Grace: o.FileGrace},
+		&file.Sweeper{Client: c, Live: mgr.GetAPIReader(), Blobs: o.Blobs},
 		&instance.Reconciler{Client: c, Instances: instances, Clock: o.Clock, DeadAfter: o.InstanceDeadAfter},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -41,6 +42,8 @@ type Options struct {
 	// AllowedOrigins are the origins of web pages that may call, beside the server's own: https://board.example.com.
 	AllowedOrigins []string
 
+	// Transfers serves the bytes of files at /transfer/, by URLs that are signed. Nil when they go elsewhere.
+	Transfers http.Handler
 	// MaxBodyBytes bounds the body of a request. 2 MiB: the largest file that a call takes may be written with six bytes for one.
 	MaxBodyBytes int64
 	// CallTimeout bounds a tool call. 30 s.

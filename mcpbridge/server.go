@@ -70,6 +70,9 @@ func (s *Server) routes() (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", s.readyz)
+	if s.opts.Transfers != nil {
+		mux.Handle("/transfer/", http.StripPrefix("/transfer", s.opts.Transfers))
+	}
 	names := map[string]bool{}
 	for i, set := range s.opts.Toolsets {
 		if names[set.Name()] {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -41,6 +42,7 @@ type bridgeFlags struct {
 	allowedOrigins       []string
 	authorizationServers []string
 	drainTimeout         time.Duration
+	blobs                blobFlags
 }
 
 func newBridgeCommand() *cobra.Command {
@@ -65,6 +67,7 @@ replicas may run: each can serve any request.`,
 	flags.StringSliceVar(&f.allowedOrigins, "allowed-origins", nil, "web pages that may call, such as https://board.example.com")
 	flags.StringSliceVar(&f.authorizationServers, "authorization-servers", nil, "OAuth issuers that clients can get tokens from")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 0, "how long requests may take to finish after SIGTERM (default 50s)")
+	f.blobs.add(flags)
 	return cmd
 }
 
@@ -108,7 +111,14 @@ func (f *bridgeFlags) server(ctx context.Context, cfg *rest.Config, log *slog.Lo
 	if err != nil {
 		return nil, fmt.Errorf("making the client for token reviews: %w", err)
 	}
-	set, err := newRoomsToolset(ctx, cfg, log, registry)
+	if f.blobs.publicURL == "" && f.publicURL != "" && strings.HasPrefix(f.blobs.url, "file:") {
+		f.blobs.publicURL = strings.TrimSuffix(f.publicURL, "/") + "/transfer"
+	}
+	store, err := f.blobs.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set, err := newRoomsToolset(ctx, cfg, log, registry, store)
 	if err != nil {
 		return nil, fmt.Errorf("making the rooms toolset: %w", err)
 	}
@@ -119,8 +129,12 @@ func (f *bridgeFlags) server(ctx context.Context, cfg *rest.Config, log *slog.Lo
 		Logger:        log, Registry: registry, Version: buildVersion(),
 		PublicURL: f.publicURL, AllowedOrigins: f.allowedOrigins, AuthorizationServers: f.authorizationServers,
 		// A long poll answers after 45 s at most.
-		CallTimeouts: map[string]time.Duration{"wait_for_mentions": 50 * time.Second},
+		// What was uploaded is read once before it counts.
+		CallTimeouts: map[string]time.Duration{"wait_for_mentions": 50 * time.Second, "complete_file_upload": 50 * time.Second},
 		DrainTimeout: f.drainTimeout,
+	}
+	if store != nil {
+		opts.Transfers = store.Handler()
 	}
 	if opts.RateLimits, err = mcpbridge.ParseRateLimits(f.rateLimits); err != nil {
 		return nil, fmt.Errorf("--rate-limits: %w", err)

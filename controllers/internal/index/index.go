@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// Room finds Tasks and Consents by the name of their Room. It is a selectable field of both as well.
+	// Room finds Tasks, Consents and Files by the name of their Room. It is a selectable field of all as well.
 	Room = "spec.roomRef.name"
 	// TaskAgent finds Tasks by an Agent: by the assignee as the spec has it, and by the plate of creator and assigner.
 	TaskAgent = "agent"
@@ -43,6 +43,7 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.Task{}, TaskAgent, taskAgents},
 		{&v1alpha1.Task{}, TaskBlocker, taskBlockers},
 		{&v1alpha1.Consent{}, Room, consentRoom},
+		{&v1alpha1.File{}, Room, fileRoom},
 		{&v1alpha1.Consent{}, Owner, consentOwner},
 		{&v1alpha1.Agent{}, Owner, agentOwner},
 		{&v1alpha1.Agent{}, AgentPlate, agentPlate},
@@ -66,6 +67,10 @@ func RegisterInstances(ctx context.Context, indexer client.FieldIndexer) error {
 
 func taskRoom(o client.Object) []string {
 	return []string{o.(*v1alpha1.Task).Spec.RoomRef.Name}
+}
+
+func fileRoom(o client.Object) []string {
+	return []string{o.(*v1alpha1.File).Spec.RoomRef.Name}
 }
 
 func taskAgents(o client.Object) []string {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/blobs"
 	"github.com/agentrooms/agentrooms/internal/handles"
 	"github.com/agentrooms/agentrooms/internal/inboxes"
 	"github.com/agentrooms/agentrooms/internal/problem"
@@ -37,6 +38,8 @@ type Options struct {
 	Logger logr.Logger
 	// Registry for metrics. They are not registered anywhere when nil.
 	Registry prometheus.Registerer
+	// Blobs holds the contents of files. Without it, the tools for files say that there is none.
+	Blobs *blobs.Store
 	// Visibility is how long a delivered mention is kept from other instances: 90 s when zero.
 	Visibility time.Duration
 }
@@ -53,6 +56,8 @@ type Toolset struct {
 	presence   *presence
 	taskLocks  keymutex.KeyMutex
 	boxLocks   keymutex.KeyMutex
+	fileLocks  keymutex.KeyMutex
+	blobs      *blobs.Store
 	reads      *readMarks
 	cards      *cards
 	visibility time.Duration
@@ -90,6 +95,7 @@ func New(ctx context.Context, o Options) (*Toolset, error) {
 		api: api, kube: kube, clock: o.Clock, log: o.Logger, visibility: o.Visibility,
 		metrics: newMetrics(o.Registry), reads: newReadMarks(), cards: newCards(),
 		taskLocks: keymutex.NewHashed(lockStripes), boxLocks: keymutex.NewHashed(lockStripes),
+		fileLocks: keymutex.NewHashed(lockStripes), blobs: o.Blobs,
 	}
 	t.view = view.New(o.Clock, func(d time.Duration) { t.metrics.lag.Observe(d.Seconds()) })
 	t.committer = roomlog.NewCommitter(&batchStore{api: api}, t.view.Book, o.Clock, ulid.Make().String())
