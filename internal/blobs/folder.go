@@ -73,7 +73,7 @@ func (f *folder) secret() ([]byte, error) {
 // makeSecret writes a new key beside its place and links it there, which fails if there is one already.
 func (f *folder) makeSecret(path string) error {
 	var secret [signingKeySize]byte
-	_, _ = rand.Read(secret[:]) // never fails
+	_, _ = rand.Read(secret[:])                             // never fails
 	temp, err := os.CreateTemp(filepath.Dir(path), ".new-") // only the owner may read it
 	if err != nil {
 		return err

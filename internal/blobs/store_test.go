@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/agentrooms/agentrooms/internal/blobs"
+	"github.com/agentrooms/agentrooms/test/s3"
 )
 
 const room types.UID = "0f0e0d0c-0b0a-4988-8765-432100ffeedd"
@@ -25,6 +26,7 @@ const room types.UID = "0f0e0d0c-0b0a-4988-8765-432100ffeedd"
 // each runs a test against every kind of store that runs on this machine.
 func each(t *testing.T, test func(t *testing.T, s *blobs.Store)) {
 	t.Run("folder", func(t *testing.T) { test(t, openFolder(t)) })
+	t.Run("S3", func(t *testing.T) { test(t, open(t, blobs.Options{URL: s3.Start(t)})) })
 }
 
 // openFolder opens a local folder whose transfers are served.
@@ -246,4 +248,12 @@ func TestSweepTakesOnlyWhatNobodyRefersTo(t *testing.T) {
 			t.Errorf("dropping: %+v", stats)
 		}
 	})
+}
+
+// serve has a handler answer a GET, without a server.
+func serve(t *testing.T, handler http.Handler, url string) int {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
+	return recorder.Code
 }
