@@ -124,7 +124,7 @@ func heapPeak() func() uint64 {
 }
 
 func TestHundredMegabytesStream(t *testing.T) {
-	const size, most = 100 << 20, 48 << 20
+	const size, most = 100 << 20, 64 << 20
 	sum := sha256.New()
 	if _, err := io.Copy(sum, &pattern{left: size}); err != nil {
 		t.Fatalf("hashing: %v", err)

@@ -18,13 +18,20 @@ import (
 
 // s3Signer has S3 itself serve the transfers.
 type s3Signer struct {
-	client *s3.PresignClient
+	// uploads sign their headers, downloads have none.
+	uploads, downloads *s3.PresignClient
 	bucket string
 	now    func() time.Time
 }
 
 // openS3 makes the store of an s3:// URL. A client of its own signs, since the host that clients see is part of what is signed.
 func (s *Store) openS3(ctx context.Context, u *url.URL, publicURL string) error {
+	// What is stored is known by its hash. Not every S3 server sends checksums, and asking for them is part of what is signed.
+	query := u.Query()
+	if !query.Has("response_checksum_validation") {
+		query.Set("response_checksum_validation", "when_required")
+		u.RawQuery = query.Encode()
+	}
 	bucket, err := new(s3blob.URLOpener).OpenBucketURL(ctx, u)
 	if err != nil {
 		return fmt.Errorf("opening the S3 bucket: %w", err)
@@ -43,15 +50,20 @@ func (s *Store) openS3(ctx context.Context, u *url.URL, publicURL string) error 
 			o.BaseEndpoint = aws.String(publicURL)
 		})
 	}
-	client = s3.New(client.Options(), func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
+	client = s3.New(client.Options(), func(o *s3.Options) {
+		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+	})
 	s.bucket = bucket
-	s.signer = &s3Signer{bucket: u.Host, now: s.now, client: s3.NewPresignClient(client, func(o *s3.PresignOptions) {
-		// What is to be sent stays in headers and is signed as such: a checksum in the query binds nobody.
-		o.Presigner = v4.NewSigner(func(o *v4.SignerOptions) {
-			o.DisableHeaderHoisting = true
-			o.DisableURIPathEscaping = true
-		})
-	})}
+	// What is to be sent stays in headers and is signed as such: a checksum in the query binds nobody.
+	signer := v4.NewSigner(func(o *v4.SignerOptions) {
+		o.DisableHeaderHoisting = true
+		o.DisableURIPathEscaping = true
+	})
+	s.signer = &s3Signer{
+		bucket: u.Host, now: s.now, downloads: s3.NewPresignClient(client),
+		uploads: s3.NewPresignClient(client, func(o *s3.PresignOptions) { o.Presigner = signer }),
+	}
 	return nil
 }
 
@@ -60,7 +72,7 @@ func (s *s3Signer) upload(ctx context.Context, key string, e Expect, expires tim
 	if err != nil {
 		return "", nil, invalid("%.80q is not a sha256", e.SHA256)
 	}
-	signed, err := s.client.PresignPutObject(ctx, &s3.PutObjectInput{
+	signed, err := s.uploads.PresignPutObject(ctx, &s3.PutObjectInput{
 		Bucket: aws.String(s.bucket), Key: aws.String(key),
 		ContentType: aws.String(e.ContentType), ContentLength: aws.Int64(e.Size),
 		ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(sum)),
@@ -72,7 +84,7 @@ func (s *s3Signer) upload(ctx context.Context, key string, e Expect, expires tim
 }
 
 func (s *s3Signer) download(ctx context.Context, key string, d download, expires time.Time) (string, error) {
-	signed, err := s.client.PresignGetObject(ctx, &s3.GetObjectInput{
+	signed, err := s.downloads.PresignGetObject(ctx, &s3.GetObjectInput{
 		Bucket: aws.String(s.bucket), Key: aws.String(key),
 		ResponseContentDisposition: aws.String(disposition(d.filename)),
 		ResponseContentType:        aws.String(d.contentType),

@@ -20,6 +20,9 @@ const DefaultGrace = time.Hour
 // maxRead bounds a single Read, in bytes: more is streamed.
 const maxRead = 64 << 20
 
+// maxLooks bounds the looks for content in its place and in the trash, in turns.
+const maxLooks = 3
+
 // octets is the content type of everything that the store writes itself: what is served says its type in the signed URL.
 const octets = "application/octet-stream"
 
@@ -188,25 +191,27 @@ func (s *Store) NewReader(ctx context.Context, room types.UID, sha256hex string)
 }
 
 // find hands the key of content to read; or, if a sweep has just taken it away, the key in the trash, and puts it back then.
+// Between the two looks it may be put back, and even be taken again by another sweep: so it looks more than once.
 func (s *Store) find(ctx context.Context, key string, read func(key string) error) error {
-	err := s.failed("reading content", read(key))
-	if !IsNotFound(err) {
-		return err
+	for range maxLooks {
+		err := s.failed("reading content", read(key))
+		if !IsNotFound(err) {
+			return err
+		}
+		trash, err := s.inTrash(ctx, key)
+		if err == nil {
+			err = s.failed("reading content", read(trash))
+		}
+		if err == nil {
+			// What could be read is an answer, whether or not it can be put back now: else the next sweep does it.
+			s.at("read: put back")
+			_ = s.copy(ctx, key, trash)
+		}
+		if !IsNotFound(err) {
+			return err
+		}
 	}
-	trash, err := s.inTrash(ctx, key)
-	if err == nil {
-		err = s.failed("reading content", read(trash))
-	}
-	if IsNotFound(err) {
-		// Neither here nor there: it may have been put back between the two looks.
-		return s.failed("reading content", read(key))
-	}
-	if err == nil {
-		// What could be read is an answer, whether or not it can be put back now: else the next sweep does it.
-		s.at("read: put back")
-		_ = s.copy(ctx, key, trash)
-	}
-	return err
+	return ErrNotFound
 }
 
 // inTrash finds content in the trash.

@@ -20,6 +20,8 @@ const (
 	MaxSize = 5 << 30
 	// maxContentType bounds a content type, in bytes.
 	maxContentType = 255
+	// untyped is what S3 says of an object whose type it does not tell.
+	untyped = "binary/octet-stream"
 	// partSize and partsAtOnce bound the memory of one write to a cloud.
 	partSize    = 5 << 20
 	partsAtOnce = 2
@@ -139,7 +141,7 @@ func (s *Store) Complete(ctx context.Context, room types.UID, uploadID string, e
 	if reader.Size() != e.Size {
 		return Verdict{Reason: wrongSize(reader.Size(), e.Size), Size: reader.Size()}, nil
 	}
-	if got := reader.ContentType(); s.local == nil && !sameType(got, e.ContentType) {
+	if got := reader.ContentType(); s.local == nil && got != untyped && !sameType(got, e.ContentType) {
 		return Verdict{Reason: fmt.Sprintf("the content type is %.80q, declared were %.80q", got, e.ContentType), Size: reader.Size()}, nil
 	}
 	return s.ingest(ctx, key, &source{r: reader}, e)
