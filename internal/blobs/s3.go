@@ -20,8 +20,8 @@ import (
 type s3Signer struct {
 	// uploads sign their headers, downloads have none.
 	uploads, downloads *s3.PresignClient
-	bucket string
-	now    func() time.Time
+	bucket             string
+	now                func() time.Time
 }
 
 // openS3 makes the store of an s3:// URL. A client of its own signs, since the host that clients see is part of what is signed.
