@@ -44,6 +44,7 @@ func rename(t *testing.T, from, to string) {
 }
 
 func testStoreComesBack(t *testing.T, s *blobs.Store, secret string, down, up func()) {
+	t.Helper()
 	content := random(100)
 	hash := must(s.Put(t.Context(), room, content))(t)
 	calls := map[string]func() error{
@@ -131,6 +132,7 @@ func TestHundredMegabytesStream(t *testing.T) {
 	}
 	e := blobs.Expect{SHA256: hex.EncodeToString(sum.Sum(nil)), Size: size, ContentType: "video/mp4"}
 	each(t, func(t *testing.T, s *blobs.Store) {
+		t.Helper()
 		to := must(s.UploadURL(t.Context(), room, "big", e, 0))(t)
 		peak, start := heapPeak(), time.Now()
 		r := must(http.NewRequestWithContext(t.Context(), http.MethodPut, to.URL, &pattern{left: size}))(t)
@@ -168,6 +170,7 @@ func TestHundredMegabytesStream(t *testing.T) {
 
 func TestStreamsAreCheckedOnTheWay(t *testing.T) {
 	each(t, func(t *testing.T, s *blobs.Store) {
+		t.Helper()
 		content := random(10_000)
 		for name, e := range map[string]blobs.Expect{
 			"hash": {SHA256: hashOf(nil), Size: -1}, "fewer": {Size: 10_001}, "more": {SHA256: hashOf(content), Size: 9_999},

@@ -80,7 +80,7 @@ func (f *folder) makeSecret(path string) error {
 	}
 	defer func() { _ = os.Remove(temp.Name()) }()
 	_, err = temp.Write(secret[:])
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return err
 	}
 	if err := os.Link(temp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -46,7 +46,7 @@ func (s *Store) openS3(ctx context.Context, u *url.URL, publicURL string) error 
 			return invalid("the public URL of an S3 store is the endpoint as clients reach it, like https://s3.example.com")
 		}
 		client = s3.New(client.Options(), func(o *s3.Options) {
-			o.EndpointResolver = nil
+			o.EndpointResolver = nil //nolint:staticcheck // gocloud.dev sets it for the endpoint parameter, and it would win over BaseEndpoint
 			o.BaseEndpoint = aws.String(publicURL)
 		})
 	}

@@ -187,7 +187,8 @@ func (s *Store) NewReader(ctx context.Context, room types.UID, sha256hex string)
 	if err != nil {
 		return nil, 0, err
 	}
-	return reader, reader.Size(), nil
+	size := reader.Size()
+	return reader, size, nil
 }
 
 // find hands the key of content to read; or, if a sweep has just taken it away, the key in the trash, and puts it back then.

@@ -25,6 +25,7 @@ const room types.UID = "0f0e0d0c-0b0a-4988-8765-432100ffeedd"
 
 // each runs a test against every kind of store that runs on this machine.
 func each(t *testing.T, test func(t *testing.T, s *blobs.Store)) {
+	t.Helper()
 	t.Run("folder", func(t *testing.T) { test(t, openFolder(t)) })
 	t.Run("S3", func(t *testing.T) { test(t, open(t, blobs.Options{URL: s3.Start(t)})) })
 }
@@ -132,6 +133,7 @@ func do(t *testing.T, r *http.Request) (int, string) {
 
 func TestContentComesBackAsItWas(t *testing.T) {
 	each(t, func(t *testing.T, s *blobs.Store) {
+		t.Helper()
 		for name, content := range map[string][]byte{
 			"empty": {}, "text": []byte("grüße, 世界"), "binary": random(300 << 10), "not utf-8": {0xff, 0xfe, 0, '\n'},
 		} {
@@ -207,6 +209,7 @@ func second[T any](_ T, err error) error { return err }
 
 func TestSweepTakesOnlyWhatNobodyRefersTo(t *testing.T) {
 	each(t, func(t *testing.T, s *blobs.Store) {
+		t.Helper()
 		kept, gone := must(s.Put(t.Context(), room, []byte("kept")))(t), must(s.Put(t.Context(), room, []byte("gone")))(t)
 		asked := 0
 		referenced := func(context.Context) (sets.Set[string], error) {

@@ -226,7 +226,7 @@ func (w *sweep) move(ctx context.Context, object *blob.ListObject) (string, erro
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if err := w.store.bucket.Delete(ctx, object.Key); ignoreMissing(err) != nil {
+	if err := ignoreMissing(w.store.bucket.Delete(ctx, object.Key)); err != nil {
 		return "", err
 	}
 	w.stats.Trashed++

@@ -19,6 +19,7 @@ import (
 
 func TestUploadBecomesContent(t *testing.T) {
 	each(t, func(t *testing.T, s *blobs.Store) {
+		t.Helper()
 		for name, content := range map[string][]byte{"some": random(70_000), "none": {}} {
 			e := expect(content)
 			before := must(s.Complete(t.Context(), room, "up-"+name, e))(t)
@@ -59,6 +60,7 @@ func TestUploadIsHeldToWhatWasDeclared(t *testing.T) {
 	content := random(5000)
 	other := random(5000)
 	each(t, func(t *testing.T, s *blobs.Store) {
+		t.Helper()
 		to := must(s.UploadURL(t.Context(), room, "held", expect(content), time.Minute))(t)
 		for name, try := range map[string]struct {
 			bytes  []byte
@@ -93,6 +95,7 @@ func TestUploadIsHeldToWhatWasDeclared(t *testing.T) {
 func TestCompletionJudgesTheBytes(t *testing.T) {
 	content := random(5000)
 	each(t, func(t *testing.T, s *blobs.Store) {
+		t.Helper()
 		for name, wrong := range map[string]struct {
 			bytes  []byte
 			reason string
@@ -121,6 +124,7 @@ func TestCompletionJudgesTheBytes(t *testing.T) {
 // A URL is still good after its upload was completed. It must not reach what became content.
 func TestReplayedUploadChangesNothing(t *testing.T) {
 	each(t, func(t *testing.T, s *blobs.Store) {
+		t.Helper()
 		content := random(1000)
 		to := must(s.UploadURL(t.Context(), room, "replay", expect(content), time.Minute))(t)
 		if code, text := send(t, to, content); code != http.StatusOK {
@@ -138,6 +142,7 @@ func TestReplayedUploadChangesNothing(t *testing.T) {
 
 func TestDownloadIsAFileToKeep(t *testing.T) {
 	each(t, func(t *testing.T, s *blobs.Store) {
+		t.Helper()
 		content := random(100_000)
 		hash := must(s.Put(t.Context(), room, content))(t)
 		from := must(s.DownloadURL(t.Context(), room, hash, "a/../b\r\n\"größe\".html", "text/html", time.Minute))(t)
@@ -235,6 +240,7 @@ func TestTamperedURLs(t *testing.T) {
 
 func TestURLsExpire(t *testing.T) {
 	each(t, func(t *testing.T, s *blobs.Store) {
+		t.Helper()
 		content := []byte("for a second")
 		hash := must(s.Put(t.Context(), room, content))(t)
 		from := must(s.DownloadURL(t.Context(), room, hash, "x", "", time.Second))(t)

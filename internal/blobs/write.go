@@ -256,7 +256,7 @@ func (s *Store) finish(key string, file *os.File, w *blob.Writer) error {
 		return w.Close()
 	}
 	err := file.Sync()
-	if err = errors.Join(err, w.Close()); err != nil {
+	if err := errors.Join(err, w.Close()); err != nil {
 		return err
 	}
 	return s.local.flush(key)
