@@ -45,15 +45,10 @@ func settle(s *scope) {
 
 // proposal is what the assignment looks like to the assignee's owner.
 func (s *scope) proposal() consent.Proposal {
-	p := consent.Proposal{
-		Proposer:       s.assigner.person,
-		ProposerInRoom: s.members.Person(s.assigner.person),
-		Consent:        consent.InForce(s.consents),
-	}
-	if s.assignee.agent != nil {
-		p.Assignee, p.AssigneeOwner = s.assignee.plate, s.assignee.agent.Spec.Owner
-	}
-	return p
+	return consent.Propose(s.task, consent.Parties{
+		Assigner: s.assigner.agent, Assignee: s.assignee.agent, InRoom: s.members.Person,
+		InForce: func(string) *v1alpha1.Consent { return consent.InForce(s.consents) },
+	})
 }
 
 // unresolved gives the consent of a task whose assignee does not exist: there is nobody who could agree, so that the

@@ -27,6 +27,52 @@ type Proposal struct {
 	Consent *v1alpha1.Consent
 }
 
+// Parties are those whom the assignment of a task concerns.
+type Parties struct {
+	// Assigner is the agent that assigned the task, nil when it was a person or the agent is gone.
+	Assigner *v1alpha1.Agent
+	// Assignee is the assigned agent, nil when nobody is assigned or the agent does not exist.
+	Assignee *v1alpha1.Agent
+	// InRoom says whether a person, or an agent of theirs, is a member of the room.
+	InRoom func(person string) bool
+	// InForce gives the Consent of an owner that is in force for the room, nil when there is none.
+	InForce func(owner string) *v1alpha1.Consent
+}
+
+// AssignedBy gives who assigned a task, its creator when nobody did since, and nil when that is not known.
+func AssignedBy(task *v1alpha1.Task) *v1alpha1.TaskCreator {
+	if task.Spec.AssignedBy != nil {
+		return task.Spec.AssignedBy
+	}
+	return task.Spec.Creator
+}
+
+// Proposer gives the person for whom a task was assigned, empty when that is not known. assigner is the agent that AssignedBy
+// names, nil when there is none.
+func Proposer(task *v1alpha1.Task, assigner *v1alpha1.Agent) string {
+	by := AssignedBy(task)
+	switch {
+	case by == nil:
+		return ""
+	case by.User != "":
+		return by.User
+	case assigner != nil:
+		return assigner.Spec.Owner
+	}
+	return ""
+}
+
+// Propose gives the proposal that a task is. An assignee that does not exist has no owner who could agree.
+func Propose(task *v1alpha1.Task, parties Parties) Proposal {
+	p := Proposal{Proposer: Proposer(task, parties.Assigner), Assignee: task.Spec.Assignee}
+	p.ProposerInRoom = p.Proposer != "" && parties.InRoom(p.Proposer)
+	if a := parties.Assignee; a != nil {
+		p.Assignee, p.AssigneeOwner = ids.Plate(a), a.Spec.Owner
+		p.Consent = parties.InForce(p.AssigneeOwner)
+	}
+	return p
+}
+
 // InForce picks the Consent that counts among those of one owner for one room: the oldest, by name where ages are equal.
 // A second one cannot widen what the first one allows.
 func InForce(consents []*v1alpha1.Consent) *v1alpha1.Consent {

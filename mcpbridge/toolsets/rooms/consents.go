@@ -166,16 +166,12 @@ func (t *Toolset) listPendingConsents(ctx context.Context, c *toolset.Caller, ar
 }
 
 func (t *Toolset) party(task *v1alpha1.Task) Party {
-	by := task.Spec.AssignedBy
-	if by == nil {
-		by = task.Spec.Creator
-	}
-	if by == nil {
+	by := consent.AssignedBy(task)
+	switch {
+	case by == nil:
 		return Party{}
-	}
-	if by.User != "" {
+	case by.User != "":
 		return Party{Alias: by.User, Owner: by.User}
 	}
-	out := Party{Plate: by.Plate, Alias: t.aliasOfPlate(by.Plate), Owner: t.proposer(task)}
-	return out
+	return Party{Plate: by.Plate, Alias: t.aliasOfPlate(by.Plate), Owner: consent.Proposer(task, t.assigner(task))}
 }
