@@ -57,8 +57,10 @@ func TestMissing(t *testing.T) {
 			_, err := gizmos.Get(ctx, "g", metav1.GetOptions{})
 			return err
 		}, problem.Unavailable},
-		"a client that looks kinds up":  {func(ctx context.Context) error { return env.Client.Create(ctx, gizmo(ns)) }, problem.Unavailable},
-		"reading an object that is not": {func(ctx context.Context) error { return env.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "x"}, testenv.Room(ns, "x")) }, problem.NotFound},
+		"a client that looks kinds up": {func(ctx context.Context) error { return env.Client.Create(ctx, gizmo(ns)) }, problem.Unavailable},
+		"reading an object that is not": {func(ctx context.Context) error {
+			return env.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "x"}, testenv.Room(ns, "x"))
+		}, problem.NotFound},
 		"updating an object that is not": {func(ctx context.Context) error {
 			room := testenv.Room(ns, "x")
 			room.ResourceVersion = "1"
