@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,6 +42,23 @@ func settle(s *scope) {
 	if c, changed := consent.Settle(s.next, s.proposal(), s.now); changed {
 		s.next.Status.Consent = &c
 	}
+}
+
+// heard says in a condition and an Event when the decision in the task's spec has no effect, so that whoever gave it does not wait.
+func heard(s *scope) {
+	kind, list := v1alpha1.DecisionValidCondition, &s.next.Status.Conditions
+	if s.room == nil {
+		return
+	}
+	reason, message := consent.Ineffective(s.next, s.proposal())
+	if reason == "" {
+		meta.RemoveStatusCondition(list, kind)
+		return
+	}
+	if old := meta.FindStatusCondition(*list, kind); old == nil || old.Message != message {
+		s.events.Warning("DecisionIgnored", "Decide", "The decision has no effect: "+message)
+	}
+	s.condition(kind, metav1.ConditionFalse, reason, message)
 }
 
 // proposal is what the assignment looks like to the assignee's owner.

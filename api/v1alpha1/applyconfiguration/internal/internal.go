@@ -602,6 +602,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: reason
       type:
         scalar: string
+    - name: terms
+      type:
+        scalar: string
     - name: verdict
       type:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.Verdict
