@@ -74,7 +74,7 @@ func (d *Dir) AwaitLoss(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changes:
-		case <-mishaps:
+		case <-mishaps: //nolint:errcheck // whatever it missed, the folder is looked at again
 		case <-ticks:
 		}
 	}
