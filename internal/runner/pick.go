@@ -36,27 +36,32 @@ func (t *Tries) Attempt(id string) int {
 
 // Failed notes a try without success and gives how long the task waits.
 func (t *Tries) Failed(id string, now time.Time, chance float64) time.Duration {
-	a := t.waiting[id]
-	if a == nil {
-		makeRoom(t.waiting, now)
-		a = &attempts{}
-		t.waiting[id] = a
-	}
+	a := t.of(id, now)
 	a.failed++
-	delay := t.backoff.Delay(a.failed, chance)
-	a.due, a.touched = now.Add(delay), now
-	return delay
+	return t.putOff(a, a.failed, now, chance)
 }
 
-// Passed puts off a task that somebody else took, without counting it as a try.
-func (t *Tries) Passed(id string, now time.Time, chance float64) {
+// Passed puts off a task that could not be had, without counting it as a try, and gives for how long.
+func (t *Tries) Passed(id string, now time.Time, chance float64) time.Duration {
+	a := t.of(id, now)
+	a.passed++
+	return t.putOff(a, a.passed, now, chance)
+}
+
+func (t *Tries) of(id string, now time.Time) *attempts {
 	a := t.waiting[id]
 	if a == nil {
 		makeRoom(t.waiting, now)
 		a = &attempts{}
 		t.waiting[id] = a
 	}
-	a.due, a.touched = now.Add(t.backoff.Delay(1, chance)), now
+	return a
+}
+
+func (t *Tries) putOff(a *attempts, times int, now time.Time, chance float64) time.Duration {
+	delay := t.backoff.Delay(times, chance)
+	a.due, a.touched = now.Add(delay), now
+	return delay
 }
 
 // Done forgets a task.

@@ -24,8 +24,10 @@ type Queue struct {
 
 // attempts at one wake or task.
 type attempts struct {
-	room    string
-	failed  int
+	room   string
+	failed int
+	// passed counts how often it could not be had.
+	passed  int
 	due     time.Time
 	touched time.Time
 	// handled is set when the command succeeded and only the acknowledgement failed.

@@ -40,6 +40,9 @@ type pendingAck struct {
 // and handled again after a while when it does not. The error says that it could not begin.
 func Listen(ctx context.Context, o Options) error {
 	m, err := open(ctx, o)
+	if err != nil && ctx.Err() != nil {
+		return nil // It was told to stop before it had begun.
+	}
 	if err != nil {
 		return err
 	}
