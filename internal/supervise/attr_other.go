@@ -9,6 +9,3 @@ import "syscall"
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
-
-// guardedAttr leaves the command in the guard's group.
-func guardedAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -20,8 +21,12 @@ const (
 	exitNotExecutable = 126
 	// exitSignal is added to the number of the signal that ended a command.
 	exitSignal = 128
-	// lifeline is the descriptor on which a guard sees that its parent is gone.
+	// lifeline is the descriptor on which a guard sees that its parent is gone, report the one on which it says which process
+	// group the command has.
 	lifeline = 3
+	report   = 4
+	// guardDelay is how long a guard may take to kill its command.
+	guardDelay = 2 * time.Second
 	// outputDelay is how long the output of a command is read on after its end, when what it left behind holds it open.
 	outputDelay = time.Second
 )
@@ -51,42 +56,73 @@ type Exit struct {
 	Cause error
 }
 
-// Run runs a command to its end, or until ctx ends. Then, and also when this process dies by whatever cause, the whole
-// process group of the command is killed; only what left the group by itself gets away. The error says that the command
-// could not be looked after, and not that it failed.
+// Run runs a command to its end, or until ctx ends. When it has ended, by itself or not, and also when this process dies by
+// whatever cause, what is left of its process group is killed; only what left the group by itself gets away. The error says
+// that the command could not be looked after, and not that it failed.
 func (c Command) Run(ctx context.Context) (Exit, error) {
-	held, hold, err := os.Pipe()
-	if err != nil {
-		return Exit{}, fmt.Errorf("making a pipe: %w", err)
-	}
-	defer func() { _ = hold.Close() }()
-	cmd := exec.Command(c.Guard[0], append(slices.Clone(c.Guard[1:]), c.Args...)...)
-	cmd.Env = append(os.Environ(), c.Env...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	cmd.ExtraFiles = []*os.File{held}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = outputDelay
-	err = cmd.Start()
-	_ = held.Close()
+	g, err := c.start()
 	if err != nil {
 		return Exit{}, fmt.Errorf("starting %s: %w", c.Args[0], err)
 	}
 	ended := make(chan struct{})
 	watching := make(chan error, 1)
-	go func() { watching <- c.watch(ctx, cmd.Process.Pid, ended) }()
-	err = cmd.Wait()
+	go func() { watching <- c.watch(ctx, g, ended) }()
+	err = g.cmd.Wait()
 	close(ended)
 	exit := Exit{Cause: <-watching}
-	signalGroup(cmd.Process.Pid, syscall.SIGKILL)
-	if cmd.ProcessState == nil {
+	g.bury()
+	if g.cmd.ProcessState == nil {
 		return exit, fmt.Errorf("waiting for %s: %w", c.Args[0], err)
 	}
-	exit.Code = exitCode(cmd.ProcessState)
+	exit.Code = exitCode(g.cmd.ProcessState)
 	return exit, nil
 }
 
-// watch ends the group when ctx ends, and gives the cause. It gives nil when the command ends first.
-func (c Command) watch(ctx context.Context, group int, ended <-chan struct{}) error {
+// guarded is a guard that runs, with its command.
+type guarded struct {
+	cmd *exec.Cmd
+	// hold is closed to let the guard kill the command.
+	hold *os.File
+	// group of the command, when the guard has told it.
+	group chan int
+}
+
+func (c Command) start() (*guarded, error) {
+	held, hold, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	told, tell, err := os.Pipe()
+	if err != nil {
+		_, _ = held.Close(), hold.Close()
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	cmd := exec.Command(c.Guard[0], append(slices.Clone(c.Guard[1:]), c.Args...)...)
+	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
+	cmd.ExtraFiles = []*os.File{held, tell}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = outputDelay
+	err = cmd.Start()
+	_, _ = held.Close(), tell.Close()
+	if err != nil {
+		_, _ = hold.Close(), told.Close()
+		return nil, err //nolint:wrapcheck // the caller says what was to be started
+	}
+	g := &guarded{cmd: cmd, hold: hold, group: make(chan int, 1)}
+	go func() {
+		defer func() { _ = told.Close() }()
+		raw, _ := io.ReadAll(io.LimitReader(told, 16))
+		if pid, err := strconv.Atoi(string(raw)); err == nil && pid > 1 {
+			g.group <- pid
+		}
+		close(g.group)
+	}()
+	return g, nil
+}
+
+// watch ends the command when ctx ends, and gives the cause. It gives nil when the command ends first.
+func (c Command) watch(ctx context.Context, g *guarded, ended <-chan struct{}) error {
 	select {
 	case <-ended:
 		return nil
@@ -94,17 +130,27 @@ func (c Command) watch(ctx context.Context, group int, ended <-chan struct{}) er
 	}
 	cause := context.Cause(ctx)
 	if patience := c.patience(cause); patience > 0 {
-		signalGroup(group, syscall.SIGTERM)
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		select {
-		case <-ended:
+		_ = g.cmd.Process.Signal(syscall.SIGTERM)
+		if endsWithin(patience, ended) {
 			return cause
-		case <-timer.C:
 		}
 	}
-	signalGroup(group, syscall.SIGKILL)
+	_ = g.hold.Close()
+	if !endsWithin(guardDelay, ended) {
+		_ = g.cmd.Process.Kill()
+	}
 	return cause
+}
+
+func endsWithin(d time.Duration, ended <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 func (c Command) patience(cause error) time.Duration {
@@ -114,8 +160,16 @@ func (c Command) patience(cause error) time.Duration {
 	return c.Patience(cause)
 }
 
-// signalGroup sends a signal to a process group. One that is gone is what was wished for.
-func signalGroup(group int, s syscall.Signal) { _ = syscall.Kill(-group, s) }
+// bury kills what a guard left behind that was killed itself.
+func (g *guarded) bury() {
+	_ = g.hold.Close()
+	if group, ok := <-g.group; ok && g.cmd.ProcessState != nil && !g.cmd.ProcessState.Exited() {
+		killGroup(group)
+	}
+}
+
+// killGroup kills a process group. One that is gone is what was wished for.
+func killGroup(group int) { _ = syscall.Kill(-group, syscall.SIGKILL) }
 
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -131,25 +185,37 @@ func Guard(args []string) (int, error) {
 	if len(args) == 0 {
 		return exitNotFound, errors.New("there is no command to run")
 	}
-	if syscall.Getpgrp() != os.Getpid() {
+	parent, tell := os.NewFile(lifeline, "lifeline"), os.NewFile(report, "report")
+	if info, err := parent.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 || syscall.Getpgrp() != os.Getpid() {
 		return exitNotExecutable, errors.New("this is started by rooms listen and rooms work, and not by hand")
 	}
-	// The group is told to end as a whole. The guard stays until the command has ended.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	syscall.CloseOnExec(lifeline)
-	go func() {
-		_, _ = io.Copy(io.Discard, os.NewFile(lifeline, "lifeline"))
-		_ = syscall.Kill(0, syscall.SIGKILL)
-	}()
+	syscall.CloseOnExec(report)
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	// The command dies with the thread that started it.
 	runtime.LockOSThread()
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = guardedAttr()
+	cmd.SysProcAttr = childAttr()
 	if err := cmd.Start(); err != nil {
 		return codeOf(err), fmt.Errorf("starting %s: %w", args[0], err)
 	}
-	if err := cmd.Wait(); cmd.ProcessState == nil {
+	group := cmd.Process.Pid
+	_, _ = tell.WriteString(strconv.Itoa(group))
+	_ = tell.Close()
+	go func() {
+		_, _ = io.Copy(io.Discard, parent)
+		killGroup(group)
+	}()
+	go func() {
+		for s := range signals {
+			_ = syscall.Kill(-group, s.(syscall.Signal))
+		}
+	}()
+	err := cmd.Wait()
+	killGroup(group)
+	if cmd.ProcessState == nil {
 		return exitNotExecutable, fmt.Errorf("waiting for %s: %w", args[0], err)
 	}
 	return exitCode(cmd.ProcessState), nil

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -173,4 +174,26 @@ func TestAGuardIsNotStartedByHand(t *testing.T) {
 	if cmd.ProcessState.ExitCode() != 126 || !strings.Contains(string(out), "not by hand") {
 		t.Errorf("%v %s", err, out)
 	}
+}
+
+func TestNothingOfACommandOutlivesItsKilledGuard(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pids")
+	go func() {
+		pids := readPIDs(t, file, 2)
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pids[1]))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		guard, err := strconv.Atoi(strings.Fields(rest)[1])
+		if err != nil || syscall.Kill(guard, syscall.SIGKILL) != nil {
+			t.Errorf("the guard could not be killed: %v", err)
+		}
+	}()
+	exit, err := shell(nested(file)).Run(t.Context())
+	if err != nil || exit.Code != 128+9 || exit.Cause != nil {
+		t.Errorf("%+v %v", exit, err)
+	}
+	assertDead(t, file)
 }

@@ -1,0 +1,261 @@
+package runner
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/ids"
+	"github.com/agentrooms/agentrooms/mcpbridge/toolsets/rooms"
+	"github.com/agentrooms/agentrooms/test/harness"
+)
+
+// give makes a task for the agent and gives its id.
+func (s *scene) give(do script, more ...harness.Args) string {
+	s.t.Helper()
+	args := harness.Args{
+		"room": s.room, "title": "task", "definition_of_done": "it is done", "assignee": s.Plates["hand"], "detail": do.String(),
+	}
+	for _, m := range more {
+		for k, v := range m {
+			args[k] = v
+		}
+	}
+	return harness.Get[rooms.Task](s.t, s.boss, "create_task", args).TaskID
+}
+
+// stored gives a task as the API server has it.
+func (s *scene) stored(id string) *v1alpha1.Task {
+	s.t.Helper()
+	var list v1alpha1.TaskList
+	if err := plane.Client.List(context.Background(), &list, client.InNamespace(s.Namespace)); err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range list.Items {
+		if ids.ID(&list.Items[i]) == id {
+			return &list.Items[i]
+		}
+	}
+	s.t.Fatalf("there is no task %s", id)
+	return nil
+}
+
+func (s *scene) state(id string) v1alpha1.TaskState {
+	s.t.Helper()
+	return s.stored(id).Status.State
+}
+
+func (s *scene) awaitState(id string, limit time.Duration, want v1alpha1.TaskState) *v1alpha1.Task {
+	s.t.Helper()
+	harness.AwaitFor(s.t, limit, "task "+id+" to be "+string(want), func() bool { return s.state(id) == want })
+	return s.stored(id)
+}
+
+func (s *scene) awaitRun(id string, n int) line {
+	s.t.Helper()
+	harness.AwaitFor(s.t, 30*time.Second, "the command to begin", func() bool { return len(s.journal(began, id)) >= n })
+	return s.journal(began, id)[n-1]
+}
+
+// times counts how often a task came to a state.
+func times(task *v1alpha1.Task, to v1alpha1.TaskState) int {
+	n := 0
+	for _, e := range task.Status.History {
+		if e.To == to {
+			n++
+		}
+	}
+	return n
+}
+
+func TestNoTaskIsDoneTwiceWhenTheWorkerIsKilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	var tasks []string
+	for range 6 {
+		tasks = append(tasks, s.give(script{Takes: time.Duration(100+rand.IntN(300)) * time.Millisecond}))
+	}
+	p := s.work()
+	over := func() bool {
+		for _, id := range tasks {
+			if s.state(id) != v1alpha1.TaskDone {
+				return false
+			}
+		}
+		return true
+	}
+	var killed []time.Time
+	for deadline := time.Now().Add(40 * time.Second); !over() && time.Now().Before(deadline); {
+		wait(t, time.Duration(300+rand.IntN(900))*time.Millisecond)
+		p.kill()
+		killed = append(killed, time.Now())
+		p.start()
+	}
+	if len(killed) < 2 {
+		t.Errorf("everything was over after %d kills: nothing was put to the test", len(killed))
+	}
+	for _, id := range tasks {
+		task := s.awaitState(id, 20*time.Second, v1alpha1.TaskDone)
+		if n := times(task, v1alpha1.TaskDone); n != 1 {
+			t.Errorf("task %s was done %d times: %+v", id, n, task.Status.History)
+		}
+		s.notRepeated(id, killed)
+	}
+	s.noOverlap()
+	t.Logf("%d kills, %d runs for %d tasks", len(killed), len(s.journal(began, "")), len(tasks))
+}
+
+// notRepeated fails the test if a task was run again although a run of it had come to its end, unless the worker was killed in
+// the very moment in which it could not know yet.
+func (s *scene) notRepeated(id string, killed []time.Time) {
+	s.t.Helper()
+	for _, end := range s.journal(ended, id) {
+		for _, begin := range s.journal(began, id) {
+			if !begin.At.After(end.At) {
+				continue
+			}
+			excused := false
+			for _, k := range killed {
+				excused = excused || (k.After(end.At) && k.Sub(end.At) < 300*time.Millisecond)
+			}
+			if !excused {
+				s.t.Errorf("task %s was run again at %s although it was done at %s; kills: %v", id, begin.At, end.At, killed)
+			}
+		}
+	}
+}
+
+func TestNoLeaseIsKeptForTheDead(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	p := s.work("--instance-id", "first")
+	id := s.give(script{Hang: 1})
+	run := s.awaitRun(id, 1)
+	// It lives on beyond its first lease, because the worker renews.
+	wait(t, (leaseSeconds+1)*time.Second)
+	if state := s.state(id); state != v1alpha1.TaskDoing {
+		t.Fatalf("the task is %s while its command runs", state)
+	}
+	p.kill()
+	dying := time.Now()
+	// The listener of the same agent in the same folder lives, and must not keep the dead worker's lease.
+	s.listen()
+	s.awaitState(id, (leaseSeconds+5)*time.Second, v1alpha1.TaskTodo)
+	t.Logf("the task was open again %s after the worker's death", time.Since(dying).Round(100*time.Millisecond))
+	dead(t, run)
+	s.work("--instance-id", "second")
+	task := s.awaitState(id, 20*time.Second, v1alpha1.TaskDone)
+	if task.Status.Record == nil || task.Status.Record.Session != "second" {
+		t.Errorf("the record is %+v, want one of the second worker", task.Status.Record)
+	}
+	s.noOverlap()
+}
+
+func TestATaskThatIsLostIsLeftAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.work("--instance-id", "worker")
+	id := s.give(script{Hang: 1, Deaf: true})
+	run := s.awaitRun(id, 1)
+	harness.Get[rooms.Task](t, s.boss, "set_status", harness.Args{"task_id": id, "status": "cancelled", "reason": "not needed"})
+	harness.AwaitFor(t, leaseSeconds*time.Second/2, "the command to be killed", func() bool { return !running(run.PID) && !running(run.Child) })
+	next := s.give(script{})
+	s.awaitState(next, 20*time.Second, v1alpha1.TaskDone)
+	task := s.stored(id)
+	if task.Status.State != v1alpha1.TaskCancelled || len(task.Status.Contested) > 0 || task.Status.Record.Session != "desk" {
+		t.Errorf("something was recorded for a task that was lost: %+v", task.Status)
+	}
+}
+
+func TestAWorkerThatIsToldToStopGivesItsTaskBack(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	p := s.work("--grace", "300ms")
+	id := s.give(script{Takes: time.Minute})
+	run := s.awaitRun(id, 1)
+	if code := p.stop(10 * time.Second); code != 0 {
+		t.Errorf("the worker ended with %d", code)
+	}
+	if task := s.stored(id); task.Status.State != v1alpha1.TaskTodo || task.Status.LastClaim.Ended != v1alpha1.ClaimReleased {
+		t.Errorf("the task is %s: %+v", task.Status.State, task.Status.LastClaim)
+	}
+	dead(t, run)
+
+	quick := s.give(script{Takes: 500 * time.Millisecond}, harness.Args{"priority": 50})
+	q := s.work("--grace", "20s")
+	s.awaitRun(quick, 1)
+	if code := q.stop(10 * time.Second); code != 0 {
+		t.Errorf("the worker ended with %d", code)
+	}
+	if state := s.state(quick); state != v1alpha1.TaskDone {
+		t.Errorf("the task that could finish is %s", state)
+	}
+}
+
+func TestWhatACommandSaysOfItsEndIsOnTheBoard(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	last := s.give(script{Say: "later"}, harness.Args{"order": 9})
+	urgent := s.give(script{Say: "chatter\n" + `{"summary":"made it","artifacts":["file:a.md"],"result_ref":"file:a.md","next":"read it"}`},
+		harness.Args{"priority": 90})
+	failed := s.give(script{Fail: 1, Code: 3})
+	again := s.give(script{Fail: 2, Code: 75, Say: "third time"})
+	never := s.give(script{Fail: 100, Code: 75})
+	blocked := s.give(script{Say: `{"status":"blocked","reason":"no access"}`})
+	s.work("--max-attempts", "3")
+	for id, want := range map[string]v1alpha1.TaskState{
+		last: v1alpha1.TaskDone, urgent: v1alpha1.TaskDone, failed: v1alpha1.TaskFailed, again: v1alpha1.TaskDone,
+		never: v1alpha1.TaskFailed, blocked: v1alpha1.TaskBlocked,
+	} {
+		s.awaitState(id, 40*time.Second, want)
+	}
+	if r := s.stored(urgent).Status.Record; r.Summary != "made it" || len(r.Artifacts) != 1 || r.ResultRef != "file:a.md" || r.Next != "read it" {
+		t.Errorf("the record of what was said as JSON is %+v", r)
+	}
+	if r := s.stored(last).Status.Record; r.Summary != "later" {
+		t.Errorf("the record of what was said as text is %+v", r)
+	}
+	if r := s.stored(failed).Status.Record; !strings.Contains(r.Reason, "exit status 3") || !strings.Contains(r.Reason, "complaint of "+failed) {
+		t.Errorf("the record of a failure is %+v", r)
+	}
+	if task := s.stored(again); task.Status.Record.Summary != "third time" || times(task, v1alpha1.TaskDoing) != 3 {
+		t.Errorf("the task that passed was done as %+v after %d claims", task.Status.Record, times(task, v1alpha1.TaskDoing))
+	}
+	if task := s.stored(never); !strings.Contains(task.Status.Record.Reason, "given up after 3 attempts") || times(task, v1alpha1.TaskDoing) != 3 {
+		t.Errorf("the task that never passes was given up as %+v after %d claims", task.Status.Record, times(task, v1alpha1.TaskDoing))
+	}
+	if r := s.stored(blocked).Status.Record; r.Reason != "no access" {
+		t.Errorf("the record of a blocked task is %+v", r)
+	}
+	if runs := s.journal(began, ""); runs[0].ID != urgent || s.journal(began, last)[0].At.Before(s.journal(began, failed)[0].At) {
+		t.Error("the most urgent task was not the first, or the last one in the lane not the last")
+	}
+	s.noOverlap()
+}
+
+func TestAWorkerTakesOnlyWhatItIsTo(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	nobody := &v1alpha1.Task{}
+	nobody.Name = "nobodys"
+	nobody.Spec = v1alpha1.TaskSpec{RoomRef: v1alpha1.RoomReference{Name: "den"}, Title: "anybody", DefinitionOfDone: "x", Detail: script{}.String()}
+	s.Create(nobody)
+	first := s.give(script{})
+	after := s.give(script{}, harness.Args{"depends_on": []string{first}})
+	p := s.work()
+	s.awaitState(after, 30*time.Second, v1alpha1.TaskDone)
+	if state := s.state(ids.ID(nobody)); state != v1alpha1.TaskTodo {
+		t.Errorf("a task that nobody is assigned is %s", state)
+	}
+	if !s.journal(began, after)[0].At.After(s.journal(ended, first)[0].At) {
+		t.Error("a task was begun before the one that it waits for")
+	}
+	p.kill()
+	s.work("--any")
+	s.awaitState(ids.ID(nobody), 30*time.Second, v1alpha1.TaskDone)
+}
