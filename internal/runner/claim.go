@@ -51,10 +51,10 @@ func (c Claim) Wait(now time.Time) time.Duration {
 func Lost(p *problem.Problem) bool { return p.Code == problem.LeaseLost || p.Code == problem.NotFound }
 
 // Passes says whether a call that gave a problem may succeed when it is made again as it is, without anybody deciding anything
-// about the task or mention: the system was away, there were too many calls, the token has to be replaced, or the room is paused.
+// about the task or mention: the system was away, there were too many calls, or the token has to be replaced.
 func Passes(p *problem.Problem) bool {
 	switch p.Code {
-	case problem.RateLimited, problem.Unavailable, problem.Internal, problem.IdentityRequired, problem.RoomNotActive:
+	case problem.RateLimited, problem.Unavailable, problem.Internal, problem.IdentityRequired:
 		return true
 	default:
 		return p.Retryable

@@ -106,6 +106,14 @@ func HeldBy(list []rooms.Task, plate, session string) []rooms.Task {
 	return held
 }
 
+// Finished says whether a task that is not held any more was brought to its end by the command itself, as an agent does that
+// talks to the rooms on its own. It is for a holder whose lease cannot have run out: nobody but the holder can do that then.
+func Finished(task *rooms.Task, plate string) bool {
+	r := task.Record
+	return r != nil && r.Plate == plate && r.Status == task.Status &&
+		(task.Status == statusDone || task.Status == statusFailed || task.Status == statusBlocked)
+}
+
 // Work is what a command of `rooms work` reads, as one JSON document: the task, and what belongs to this try. Fields
 // may be added, never dropped or renamed.
 type Work struct {

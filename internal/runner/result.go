@@ -31,7 +31,7 @@ const (
 	Retry Action = "retry"
 	// Release gives the task back because the runner stops.
 	Release Action = "release"
-	// Nothing leaves the task alone: it is not held any more.
+	// Nothing leaves the task alone: it is not held any more, because it was lost or the command has finished it itself.
 	Nothing Action = "nothing"
 )
 
@@ -41,6 +41,8 @@ type Ending struct {
 	Code int
 	// TimedOut, Lost and Stopped say why it was killed: it took too long, the task is not held any more, the runner stops.
 	TimedOut, Lost, Stopped bool
+	// Finished is true when the command has recorded the end of the task itself.
+	Finished bool
 	// Trouble is why the command could not be looked after, empty when it could.
 	Trouble string
 	// Stdout and Stderr are the ends of what it wrote. Whole is true when Stdout is all of it.
@@ -78,7 +80,7 @@ type Result struct {
 // Judge says what the end of a command means. Attempt counts from 1; after most of them a task that cannot be done for the time
 // being is given up as failed.
 func Judge(e Ending, attempt, most int) Verdict {
-	if e.Lost {
+	if e.Lost || e.Finished {
 		return Verdict{Action: Nothing}
 	}
 	// One that was told to end may say 0 without having finished.

@@ -84,11 +84,11 @@ func TestACommandThatHangsOrFailsComesAgainAndHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	other := s.addRoom("attic")
-	hung := s.say(s.room, script{Hang: 2, Deaf: true})
-	failing := s.say(s.room, script{Fail: 4, Code: 9})
+	hung := s.say(s.room, script{Hang: 1, Deaf: true})
+	failing := s.say(s.room, script{Fail: 3, Code: 9})
 	behind := s.say(s.room, script{})
 	elsewhere := s.say(other, script{})
-	p := s.listen("--timeout", "700ms", "--backoff", "2s", "--max-backoff", "4s")
+	p := s.listen("--timeout", "700ms", "--backoff", "2s", "--max-backoff", "3s")
 	harness.AwaitFor(t, 20*time.Second, "the wakes behind the bad ones to be handled", func() bool {
 		return len(s.journal(ended, behind)) == 1 && len(s.journal(ended, elsewhere)) == 1
 	})
@@ -97,7 +97,7 @@ func TestACommandThatHangsOrFailsComesAgainAndHoldsUpNobody(t *testing.T) {
 	}
 	s.awaitNonePending(50 * time.Second)
 	s.noOverlap()
-	for id, runs := range map[string]int{hung: 3, failing: 5, behind: 1, elsewhere: 1} {
+	for id, runs := range map[string]int{hung: 2, failing: 4, behind: 1, elsewhere: 1} {
 		if got := s.journal(began, id); len(got) != runs {
 			t.Errorf("%s was run %d times, want %d", id, len(got), runs)
 		} else if got[runs-1].Attempt != runs {

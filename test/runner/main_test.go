@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	flag.Parse()
+	// They mostly wait.
+	_ = flag.Set("test.parallel", "16")
 	if testing.Short() { // all of them need a control plane
 		os.Exit(0)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
@@ -258,4 +259,57 @@ func TestAWorkerTakesOnlyWhatItIsTo(t *testing.T) {
 	p.kill()
 	s.work("--any")
 	s.awaitState(ids.ID(nobody), 30*time.Second, v1alpha1.TaskDone)
+}
+
+func TestACommandMayFinishItsTaskItself(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	p := s.work("--instance-id", "worker")
+	id := s.give(script{Takes: (leaseSeconds/2 + 1) * time.Second, Say: "not this"})
+	s.awaitRun(id, 1)
+	itself := s.At(steady, "hand", "worker")
+	harness.Get[rooms.Task](t, itself, "set_status", harness.Args{"task_id": id, "status": "done", "summary": "this"})
+	harness.Await(t, "the command to come to its end", func() bool { return strings.Contains(p.text(), "has recorded its end itself") })
+	if len(s.journal(ended, id)) != 1 {
+		t.Error("the command was killed after it had finished its task")
+	}
+	next := s.give(script{})
+	s.awaitState(next, 20*time.Second, v1alpha1.TaskDone)
+	if task := s.stored(id); task.Status.Record.Summary != "this" || len(task.Status.Contested) > 0 {
+		t.Errorf("the record is %+v, contested %+v", task.Status.Record, task.Status.Contested)
+	}
+}
+
+func TestAResultWaitsForAPausedRoomAndHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	other := s.addRoom("attic")
+	p := s.work("--room", other)
+	id := s.give(script{Takes: time.Second, Say: "kept"})
+	s.awaitRun(id, 1)
+	s.setRoom("den", v1alpha1.RoomPaused)
+	harness.Await(t, "the result to wait", func() bool { return strings.Contains(p.text(), "waits for its room") })
+	elsewhere := s.give(script{}, harness.Args{"room": other})
+	s.awaitState(elsewhere, 20*time.Second, v1alpha1.TaskDone)
+	s.setRoom("den", v1alpha1.RoomActive)
+	p.kill() // What waits outlives the worker.
+	harness.Await(t, "the room to be active for all", func() bool {
+		r := s.boss.Call(t, "send_message", harness.Args{"room": s.room, "body": "back"})
+		return r.Err == nil
+	})
+	p.start()
+	task := s.awaitState(id, 20*time.Second, v1alpha1.TaskDone)
+	if runs := s.journal(began, id); len(runs) != 1 || task.Status.Record.Summary != "kept" {
+		t.Errorf("%d runs, record %+v; want one run, and its words", len(runs), task.Status.Record)
+	}
+}
+
+func (s *scene) setRoom(name string, state v1alpha1.RoomState) {
+	s.t.Helper()
+	room := &v1alpha1.Room{}
+	room.Namespace, room.Name = s.Namespace, name
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"state":"`+string(state)+`"}}`))
+	if err := plane.Client.Patch(context.Background(), room, patch); err != nil {
+		s.t.Fatal(err)
+	}
 }

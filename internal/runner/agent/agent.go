@@ -26,7 +26,7 @@ const (
 	// lastWords is how long the last calls may take after the command has ended.
 	lastWords = 10 * time.Second
 	// roomPatience is how long a room that was named may take to appear at the start.
-	roomPatience = 15 * time.Second
+	roomPatience = 10 * time.Second
 )
 
 // Why a command was killed.

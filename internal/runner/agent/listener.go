@@ -48,9 +48,8 @@ func Listen(ctx context.Context, o Options) error {
 	}
 	defer m.close()
 	l := &Listener{member: m, queue: runner.NewQueue(o.Backoff)}
-	var kept pendingAck
-	if m.state.kept(&kept) && kept.MentionID != "" {
-		l.queue.Unacknowledged(kept.Room, kept.MentionID, time.Time{}, 0)
+	for _, a := range kept[pendingAck](m.state) {
+		l.queue.Unacknowledged(a.Room, a.MentionID, time.Time{}, 0)
 	}
 	p, done := newPhases(ctx, o.Grace)
 	defer done()
@@ -108,7 +107,7 @@ func (l *Listener) handle(p phases, room rooms.RoomInfo, c runner.Chosen) error 
 		if !l.run(p, event) {
 			return nil
 		}
-		if err := l.state.keep(pendingAck{MentionID: c.MentionID, Room: c.Room}); err != nil {
+		if err := l.state.keep(c.MentionID, pendingAck{MentionID: c.MentionID, Room: c.Room}); err != nil {
 			l.Log.Warn("what was handled could not be noted: should this process die now, it is handled again", "error", err.Error())
 		}
 	}
@@ -238,7 +237,7 @@ func (l *Listener) acknowledge(p phases, c runner.Chosen) error {
 		return err
 	}
 	l.queue.Done(c.MentionID)
-	if err := l.state.settled(); err != nil {
+	if err := l.state.settled(c.MentionID); err != nil {
 		l.Log.Warn("what was acknowledged could not be forgotten", "error", err.Error())
 	}
 	return nil

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// pendingFile holds what the command has done and the rooms have not been told yet.
-	pendingFile = "pending.json"
+	// pendingPrefix begins the names of the files that hold what the command has done and the rooms have not been told yet.
+	pendingPrefix = "pending-"
 	// resultFile is where a command may write its result.
 	resultFile = "result.json"
 	// maxResultBytes bounds what is read of either.
@@ -42,24 +42,36 @@ func openState(top, plate, session string) (*state, error) {
 
 func (s *state) close() error { return s.dir.Close() }
 
-// keep remembers what has to be told, beyond the end of the process.
-func (s *state) keep(what any) error {
+// keep remembers what has to be told about a task or a mention, beyond the end of the process.
+func (s *state) keep(id string, what any) error {
 	raw, err := json.Marshal(what)
 	if err != nil {
 		return fmt.Errorf("encoding what is to be kept: %w", err)
 	}
-	return s.dir.WriteFile(pendingFile, raw, 0o600)
+	return s.dir.WriteFile(pendingName(id), raw, 0o600)
 }
 
-// kept reads what was kept, and says false when there is nothing. What cannot be read is of no use and is taken for nothing.
-func (s *state) kept(into any) bool {
-	raw, err := s.read(pendingFile)
-	return err == nil && len(raw) > 0 && json.Unmarshal(raw, into) == nil
+func pendingName(id string) string { return pendingPrefix + ids.Digest(id)[:24] + ".json" }
+
+// kept reads all that was kept. What cannot be read is of no use and is left out.
+func kept[T any](s *state) []T {
+	names, err := filepath.Glob(s.dir.Path(pendingPrefix + "*.json"))
+	if err != nil {
+		return nil
+	}
+	var list []T
+	for _, name := range names {
+		var one T
+		if raw, err := s.read(filepath.Base(name)); err == nil && json.Unmarshal(raw, &one) == nil {
+			list = append(list, one)
+		}
+	}
+	return list
 }
 
-// settled forgets what was kept.
-func (s *state) settled() error {
-	if err := os.Remove(s.dir.Path(pendingFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+// settled forgets what was kept about a task or a mention.
+func (s *state) settled(id string) error {
+	if err := os.Remove(s.dir.Path(pendingName(id))); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forgetting what was told: %w", err)
 	}
 	return nil

@@ -27,10 +27,16 @@ const (
 // work runs the command for a task that is held, and tells the board how it ended.
 func (w *Worker) work(p phases, h *held) error {
 	full, err := w.task(p.taking, h.task.TaskID)
-	if err != nil {
+	refused, isProblem := problem.As(err)
+	switch {
+	case p.taking.Err() != nil:
+		w.release(p, h.task.TaskID, h.fence)
+		return nil
+	case isProblem && !runner.Passes(refused):
+		w.Log.Warn("the details of a task cannot be read", "task", h.task.TaskID, "error", refused.Error())
+	case err != nil:
 		return err // It stays held: the next look takes it up again.
-	}
-	if full != nil {
+	case full != nil:
 		h.task = *full
 	}
 	attempt := w.tries.Attempt(h.task.TaskID)
@@ -53,7 +59,7 @@ func (w *Worker) conclude(p phases, h *held, v runner.Verdict) error {
 	switch v.Action {
 	case runner.Record:
 		r := pendingRecord{TaskID: id, Fence: h.fence, Status: v.Status, Result: v.Result}
-		if err := w.state.keep(r); err != nil {
+		if err := w.state.keep(id, r); err != nil {
 			w.Log.Warn("the result could not be noted: should this process die now, the task is done again", "task", id, "error", err.Error())
 		}
 		if v.Status == "done" {
@@ -69,6 +75,11 @@ func (w *Worker) conclude(p phases, h *held, v runner.Verdict) error {
 	case runner.Release:
 		w.release(p, id, h.fence)
 	case runner.Nothing:
+		if h.finished.Load() {
+			w.tries.Done(id)
+			w.Log.Info("the command has recorded its end itself", "task", id)
+			return nil
+		}
 		pause := w.tries.Passed(id, now, chance())
 		w.Log.Warn("the task is not held any more: its command was killed, and nothing is recorded", "task", id, "again_in", pause.String())
 	}
@@ -107,13 +118,13 @@ func (w *Worker) run(p phases, h *held, attempt int) runner.Ending {
 	command := w.command(h.room.Room, attempt, "ROOMS_TASK_ID="+h.task.TaskID, "ROOMS_FENCE="+strconv.FormatInt(h.fence, 10),
 		"ROOMS_RESULT_FILE="+resultPath)
 	command.Stdin = bytes.NewReader(append(input, '\n'))
-	command.Stdout, command.Stderr = io.MultiWriter(stdout, w.Stdout), io.MultiWriter(stderr, w.Stderr)
+	command.Stdout, command.Stderr = io.MultiWriter(stdout, passed{w.Stdout}), io.MultiWriter(stderr, passed{w.Stderr})
 	exit, err := command.Run(ctx)
 	cancel()
 	keeping.Wait()
 	ending := runner.Ending{
 		Code: exit.Code, TimedOut: errors.Is(exit.Cause, errTimedOut), Lost: errors.Is(exit.Cause, errLost),
-		Stopped: errors.Is(exit.Cause, errStopping), Stdout: stdout.String(), Stderr: stderr.String(), Whole: stdout.Whole(),
+		Stopped: errors.Is(exit.Cause, errStopping), Finished: h.finished.Load(), Stdout: stdout.String(), Stderr: stderr.String(), Whole: stdout.Whole(),
 		File: w.state.result(),
 	}
 	if err != nil {
@@ -140,6 +151,9 @@ func (w *Worker) keepLease(ctx context.Context, h *held, lose context.CancelCaus
 			return
 		case err == nil:
 			claim = runner.Held(asked, left, chance())
+		case refused && runner.Lost(p) && !claim.Over(time.Now()) && w.finished(ctx, h.task.TaskID):
+			h.finished.Store(true)
+			return
 		case refused && runner.Lost(p):
 			w.Log.Warn("the lease is lost", "task", h.task.TaskID, "error", p.Error())
 			lose(errLost)
@@ -149,6 +163,15 @@ func (w *Worker) keepLease(ctx context.Context, h *held, lose context.CancelCaus
 			w.Log.Warn("renewing the lease failed", "task", h.task.TaskID, "error", err.Error(), "left", time.Until(claim.Until).String())
 		}
 	}
+}
+
+// passed hands on what a command writes. That nobody takes it must not end the command.
+type passed struct{ to io.Writer }
+
+// Write implements io.Writer. It never fails.
+func (o passed) Write(p []byte) (int, error) {
+	_, _ = o.to.Write(p)
+	return len(p), nil
 }
 
 // renew makes one renewal, and leaves time for others.

@@ -2,9 +2,9 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentrooms/agentrooms/internal/problem"
@@ -35,6 +35,8 @@ type Worker struct {
 
 	opts  WorkOptions
 	tries *runner.Tries
+	// later is when to try again to record what could not be recorded in a room that is paused.
+	later map[string]time.Time
 	// tidy is true once nothing is held in rooms that are not worked in.
 	tidy bool
 }
@@ -53,6 +55,8 @@ type held struct {
 	room  rooms.RoomInfo
 	fence int64
 	claim runner.Claim
+	// finished is set when the command has recorded the end of the task itself.
+	finished atomic.Bool
 }
 
 // Work claims tasks and runs the command for each, one at a time, until ctx ends. The error says that it could not begin.
@@ -65,7 +69,7 @@ func Work(ctx context.Context, o WorkOptions) error {
 		return err
 	}
 	defer m.close()
-	w := &Worker{member: m, opts: o, tries: runner.NewTries(o.Backoff)}
+	w := &Worker{member: m, opts: o, tries: runner.NewTries(o.Backoff), later: map[string]time.Time{}}
 	p, done := newPhases(ctx, o.Grace)
 	defer done()
 	boards := make([]string, 0, len(m.ids))
@@ -102,7 +106,7 @@ func (w *Worker) look(p phases) (time.Duration, bool, error) {
 		return 0, false, err
 	}
 	for _, task := range ready[:min(len(ready), claimsAtOnce)] {
-		h, err := w.claim(p.taking, roomOf(list, task.Room), task)
+		h, err := w.claim(p.running, roomOf(list, task.Room), task)
 		if err != nil {
 			return 0, false, err
 		}
@@ -113,9 +117,19 @@ func (w *Worker) look(p phases) (time.Duration, bool, error) {
 	if len(ready) > claimsAtOnce {
 		return 0, true, nil
 	}
-	now := time.Now()
+	pause, waits := w.pause(time.Now())
+	return pause, waits, nil
+}
+
+// pause gives how long it is until something is due, and false when only news matters.
+func (w *Worker) pause(now time.Time) (time.Duration, bool) {
 	due, waits := w.tries.Due(now)
-	return due.Sub(now), waits, nil
+	for _, at := range w.later {
+		if !waits || at.Before(due) {
+			due, waits = at, true
+		}
+	}
+	return max(0, due.Sub(now)), waits
 }
 
 func roomOf(list []rooms.RoomInfo, id string) rooms.RoomInfo {
@@ -173,7 +187,7 @@ func (w *Worker) resume(p phases, list []rooms.RoomInfo) (bool, error) {
 			return false, err
 		}
 		for _, task := range tasks {
-			h, err := w.claim(p.taking, room, task)
+			h, err := w.claim(p.running, room, task)
 			if err != nil {
 				return false, err
 			}
@@ -219,7 +233,7 @@ func (w *Worker) claim(ctx context.Context, room rooms.RoomInfo, task rooms.Task
 	var claimed rooms.Claim
 	asked := time.Now()
 	err := w.client.Call(ctx, "claim_task", map[string]any{"task_id": task.TaskID}, &claimed)
-	if p, refused := problem.As(err); refused && (!runner.Passes(p) || p.Code == problem.RoomNotActive) {
+	if p, refused := problem.As(err); refused && !runner.Passes(p) {
 		pause := w.tries.Passed(task.TaskID, asked, chance())
 		w.Log.Info("a task cannot be claimed", "task", task.TaskID, "error", p.Error(), "again_in", pause.String())
 		return nil, nil
@@ -239,30 +253,42 @@ func (w *Worker) claim(ctx context.Context, room rooms.RoomInfo, task rooms.Task
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// settle tells what the command of an earlier life has done.
+// pausedPause is how long a result waits before a room is asked again that is paused.
+const pausedPause = 30 * time.Second
+
+// settle tells what the command did and the board could not be told yet, also in an earlier life.
 func (w *Worker) settle(p phases) error {
-	var kept pendingRecord
-	if !w.state.kept(&kept) || kept.TaskID == "" {
-		return nil
+	for _, r := range kept[pendingRecord](w.state) {
+		if r.TaskID == "" || time.Now().Before(w.later[r.TaskID]) {
+			continue
+		}
+		w.Log.Info("recording what was done before", "task", r.TaskID, "status", r.Status)
+		if err := w.record(p, r); err != nil {
+			return err
+		}
 	}
-	w.Log.Info("recording what was done before", "task", kept.TaskID, "status", kept.Status)
-	return w.record(p, kept)
+	return nil
 }
 
 // record tells the board what the command has done, and does not give up before the bridge has heard it. The same words a
-// second time change nothing, so an answer that got lost does no harm.
+// second time change nothing, so an answer that got lost does no harm. In a room that is paused it waits, and holds nothing up.
 func (w *Worker) record(p phases, r pendingRecord) error {
 	set := func(ctx context.Context) error { return w.client.Call(ctx, "set_status", statusArgs(r), nil) }
 	err := w.persist(p.last, "recording a result", set)
-	refused, isProblem := problem.As(err)
-	if isProblem && refused.Code == problem.Validation {
+	if refused, ok := problem.As(err); ok && refused.Code == problem.Validation {
 		// What it said does not fit. That it is done must not get lost for that.
 		w.Log.Error("the result of a command was refused: only its status is recorded", "task", r.TaskID, "error", refused.Error())
 		r.Result = runner.Result{Summary: "the result could not be recorded", Reason: "the result could not be recorded"}
 		err = w.persist(p.last, "recording a result", set)
-		refused, isProblem = problem.As(err)
 	}
+	refused, isProblem := problem.As(err)
 	switch {
+	case isProblem && refused.Code == problem.RoomNotActive:
+		w.later[r.TaskID] = time.Now().Add(runner.Every(pausedPause, chance()))
+		w.Log.Warn("a result waits for its room to be active again", "task", r.TaskID, "error", refused.Error())
+		return nil
+	case isProblem && w.finished(p.last, r.TaskID):
+		w.Log.Info("the command has recorded its end itself", "task", r.TaskID)
 	case isProblem:
 		w.Log.Warn("a result came too late", "task", r.TaskID, "status", r.Status, "error", refused.Error())
 	case err != nil:
@@ -270,10 +296,14 @@ func (w *Worker) record(p phases, r pendingRecord) error {
 	default:
 		w.Log.Info("recorded", "task", r.TaskID, "status", r.Status)
 	}
-	if err := w.state.settled(); err != nil {
-		return fmt.Errorf("task %s: %w", r.TaskID, err)
-	}
-	return nil
+	delete(w.later, r.TaskID)
+	return w.state.settled(r.TaskID)
+}
+
+// finished says whether the agent itself has brought a task to its end.
+func (w *Worker) finished(ctx context.Context, id string) bool {
+	task, err := w.task(ctx, id)
+	return err == nil && task != nil && runner.Finished(task, w.me.Plate)
 }
 
 func statusArgs(r pendingRecord) map[string]any {
