@@ -53,7 +53,7 @@ func readPIDs(t *testing.T, file string, n int) []int {
 	g.Eventually(func() int {
 		pids = nil
 		raw, _ := os.ReadFile(file)
-		for _, field := range strings.Fields(string(raw)) {
+		for field := range strings.FieldsSeq(string(raw)) {
 			pid, err := strconv.Atoi(field)
 			if err != nil {
 				t.Fatal(err)

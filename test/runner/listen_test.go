@@ -2,6 +2,7 @@ package runner
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,7 +185,7 @@ func TestWhatCannotWorkIsSaidAtOnce(t *testing.T) {
 				tc.args[i] = s.dir + "/token"
 			}
 		}
-		p.args = append(tc.args[:1:1], append([]string{"--mcp", plane.Replicas[steady], "--state-dir", s.dir + "/state"}, tc.args[1:]...)...)
+		p.args = slices.Concat(tc.args[:1], []string{"--mcp", plane.Replicas[steady], "--state-dir", s.dir + "/state"}, tc.args[1:])
 		p.log += "." + strings.ReplaceAll(tc.want, "/", "") + strings.Join(tc.args[:1], "")
 		if code := p.start().wait(40 * time.Second); code != 1 || !strings.Contains(p.text(), tc.want) {
 			t.Errorf("%v ended with %d and %q, want %q", tc.args, code, p.text(), tc.want)

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -23,9 +24,7 @@ func (s *scene) give(do script, more ...harness.Args) string {
 		"room": s.room, "title": "task", "definition_of_done": "it is done", "assignee": s.Plates["hand"], "detail": do.String(),
 	}
 	for _, m := range more {
-		for k, v := range m {
-			args[k] = v
-		}
+		maps.Copy(args, m)
 	}
 	return harness.Get[rooms.Task](s.t, s.boss, "create_task", args).TaskID
 }

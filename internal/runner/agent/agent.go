@@ -145,7 +145,7 @@ func (m *member) resolve(ctx context.Context) error {
 		if m.ids, err = runner.FindRooms(list.Rooms, m.Rooms); err == nil || time.Now().After(deadline) {
 			return err //nolint:wrapcheck // it says which room
 		}
-		if !wait(ctx, trouble.Delay(failures, chance())) {
+		if !wait(ctx, min(trouble.Delay(failures, chance()), time.Second)) {
 			return ctx.Err() //nolint:wrapcheck // the runner was told to stop
 		}
 	}

@@ -38,7 +38,7 @@ type pendingAck struct {
 
 // Listen runs the command for each wake, one at a time, until ctx ends. A wake is acknowledged when the command ends with 0,
 // and handled again after a while when it does not. The error says that it could not begin.
-func Listen(ctx context.Context, o Options) error {
+func Listen(ctx context.Context, o Options) error { //nolint:contextcheck // the phases derive from ctx
 	m, err := open(ctx, o)
 	if err != nil && ctx.Err() != nil {
 		return nil // It was told to stop before it had begun.

@@ -60,7 +60,7 @@ type held struct {
 }
 
 // Work claims tasks and runs the command for each, one at a time, until ctx ends. The error says that it could not begin.
-func Work(ctx context.Context, o WorkOptions) error {
+func Work(ctx context.Context, o WorkOptions) error { //nolint:contextcheck // the phases derive from ctx
 	m, err := open(ctx, o.Options)
 	if err != nil && ctx.Err() != nil {
 		return nil // It was told to stop before it had begun.
