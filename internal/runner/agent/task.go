@@ -61,6 +61,8 @@ func (w *Worker) conclude(p phases, h *held, v runner.Verdict) error {
 		r := pendingRecord{TaskID: id, Fence: h.fence, Status: v.Status, Result: v.Result}
 		if err := w.state.keep(id, r); err != nil {
 			w.Log.Warn("the result could not be noted: should this process die now, the task is done again", "task", id, "error", err.Error())
+		} else {
+			w.Log.Debug("the result is noted", "task", id)
 		}
 		if v.Status == "done" {
 			w.tries.Done(id)
