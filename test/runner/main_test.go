@@ -5,13 +5,16 @@ package runner
 import (
 	"flag"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/test/harness"
 )
 
@@ -60,14 +63,24 @@ func newScene(t *testing.T) *scene {
 	w.Agent("boss", "olga")
 	w.Agent("hand", "olga")
 	s := &scene{World: w, t: t, dir: t.TempDir()}
-	s.room = s.addRoom("den")
 	s.boss, s.hand = w.At(steady, "boss", "desk"), w.At(steady, "hand", "eye")
+	s.room = s.addRoom("den")
 	return s
 }
 
+// addRoom makes a room and gives its id, as soon as the steady replica shows it to both.
 func (s *scene) addRoom(name string) string {
 	s.t.Helper()
-	return s.Room(name, func(spec *v1alpha1.RoomSpec) {
-		spec.LeasePolicy = &v1alpha1.LeasePolicy{DurationSeconds: leaseSeconds}
-	}, harness.Admin("boss"), harness.Member("hand"))
+	room := &v1alpha1.Room{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RoomSpec{
+		DisplayName: strings.ToUpper(name), LeasePolicy: &v1alpha1.LeasePolicy{DurationSeconds: leaseSeconds},
+		Members: []v1alpha1.RoomMember{harness.Admin("boss"), harness.Member("hand")},
+	}}
+	s.Create(room)
+	for _, agent := range []*harness.Session{s.boss, s.hand} {
+		harness.Await(s.t, "the room "+name+" to appear", func() bool {
+			r := agent.Call(s.t, "list_rooms", nil)
+			return r.Err == nil && strings.Contains(string(r.Raw), ids.ID(room))
+		})
+	}
+	return ids.ID(room)
 }
