@@ -133,6 +133,23 @@ func (s *scene) notRepeated(id string, log string) {
 	s.t.Errorf("the result of task %s was never noted", id)
 }
 
+func TestAKilledWorkerTakesItsTaskUpAgain(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	p := s.work()
+	id := s.give(script{Hang: 1})
+	first := s.awaitRun(id, 1)
+	p.kill()
+	p.start()
+	task := s.awaitState(id, leaseSeconds*time.Second, v1alpha1.TaskDone)
+	if second := s.awaitRun(id, 2); second.Fence != first.Fence || times(task, v1alpha1.TaskDoing) != 1 {
+		t.Errorf("the second run has fence %d after %d, and the task was claimed %d times: want one claim",
+			second.Fence, first.Fence, times(task, v1alpha1.TaskDoing))
+	}
+	dead(t, first)
+	s.noOverlap()
+}
+
 func TestNoLeaseIsKeptForTheDead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
