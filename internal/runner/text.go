@@ -7,7 +7,7 @@ import (
 )
 
 // escapes are the sequences by which programs colour a terminal, move its cursor and set its title.
-var escapes = regexp.MustCompile(`\x1b(?:\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])`)
+var escapes = regexp.MustCompile(`\x1b(?:\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x40-\x5a\x5c-\x5f])`)
 
 // clean makes output fit for a record: text without control characters and without what could not be decoded.
 func clean(s string) string {
