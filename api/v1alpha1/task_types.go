@@ -128,7 +128,7 @@ type TaskIntervention struct {
 
 	// reason for others to read. Cancel needs one.
 	// +optional
-	// +kubebuilder:validation:MaxLength=500
+	// +kubebuilder:validation:MaxLength=300
 	Reason string `json:"reason,omitempty"`
 
 	// epoch that the task must still have, so that nobody is met who was not meant. Any when absent.
@@ -426,7 +426,7 @@ type TaskIntervened struct {
 
 	// refused says why the order was not carried out, empty when it was.
 	// +optional
-	// +kubebuilder:validation:MaxLength=500
+	// +kubebuilder:validation:MaxLength=200
 	Refused string `json:"refused,omitempty"`
 }
 

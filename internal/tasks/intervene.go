@@ -8,7 +8,7 @@ import (
 )
 
 // maxRefused is the bound of the schema.
-const maxRefused = 500
+const maxRefused = 200
 
 // Intervene carries out the order of a person that stands in the spec, once. It gives the status to write, and false when
 // there is no order or it was dealt with before. The API server's roles decide who may give one, so whoever did counts as an
