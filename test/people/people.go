@@ -194,7 +194,7 @@ func (h *House) Claim(name string, agent *v1alpha1.Agent, session string) *v1alp
 			Assigned: t.Spec.Assignee != "",
 		}, time.Now())
 		if p != nil || !res.Write {
-			return false, fmt.Errorf("the claim is refused: %v %s", p, res.Lost)
+			return false, fmt.Errorf("the claim is refused: %w %s", p, res.Lost)
 		}
 		t.Status = res.Status
 		return true, h.Env.Client.Status().Update(ctx, t)
