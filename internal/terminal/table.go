@@ -33,6 +33,24 @@ func (t *Table) Add(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
+// Drop removes a column.
+func (t *Table) Drop(column string) {
+	at := slices.Index(t.Columns, column)
+	if at < 0 {
+		return
+	}
+	t.Columns = slices.Delete(slices.Clone(t.Columns), at, at+1)
+	for i := range t.rows {
+		t.rows[i] = slices.Delete(t.rows[i], at, at+1)
+	}
+	switch {
+	case at == t.Flexible:
+		t.Flexible = -1
+	case at < t.Flexible:
+		t.Flexible--
+	}
+}
+
 // Len gives how many rows there are.
 func (t *Table) Len() int { return len(t.rows) }
 
