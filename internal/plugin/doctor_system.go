@@ -140,7 +140,21 @@ func within(wanted, there any) bool {
 		}
 		return true
 	default:
-		return reflect.DeepEqual(wanted, there) || fmt.Sprint(wanted) == fmt.Sprint(there)
+		a, isNumber := number(wanted)
+		b, alsoNumber := number(there)
+		return reflect.DeepEqual(wanted, there) || (isNumber && alsoNumber && a == b)
+	}
+}
+
+// number reads a number as YAML or JSON gives it. None in a manifest has more digits than a float holds.
+func number(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	default:
+		return 0, false
 	}
 }
 

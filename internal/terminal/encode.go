@@ -8,6 +8,7 @@ import (
 	"unicode/utf16"
 
 	"go.yaml.in/yaml/v3"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 // JSON writes a value as JSON with nothing in it that a terminal would obey: such characters stand as escapes, and a program
@@ -48,12 +49,26 @@ func YAML(w io.Writer, v any) error {
 // and where it would be read as something else.
 func style(n *yaml.Node) {
 	n.Style = 0
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && (Hidden(n.Value) || strings.ContainsAny(n.Value, "\t\r")) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && (Hidden(n.Value) || strings.ContainsAny(n.Value, "\t\r") || older(n.Value)) {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	for _, c := range n.Content {
 		style(c)
 	}
+}
+
+// maxOlder is how long a text may be that YAML 1.1, as kubectl reads it, takes for something else: yes, 1:20.
+const maxOlder = 32
+
+// older says whether YAML 1.1 reads a text as something else than text.
+func older(s string) bool {
+	if len(s) > maxOlder {
+		return false
+	}
+	var v any
+	err := sigsyaml.Unmarshal([]byte(s), &v)
+	text, ok := v.(string)
+	return err != nil || !ok || text != s
 }
 
 // escaped replaces hidden characters, which stand between double quotes only.

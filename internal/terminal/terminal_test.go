@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 // hostile is what a stranger may write.
@@ -113,7 +114,7 @@ c
 }
 
 func TestMachinesReadWhatWasThere(t *testing.T) {
-	for _, s := range append(hostile, "plain", "yes", "0x10", "- a", "a: b", "漢字 👩\u200d👩\u200d👧", "two\nlines\n", "tab\tand\u202eturn\x1b", `back\slash "quoted"`) {
+	for _, s := range append(hostile, "plain", "yes", "off", "y", "1:20", "0777", "1e3", "2026-11-30", "", "~", "0x10", "- a", "a: b", "漢字 👩\u200d👩\u200d👧", "two\nlines\n", "tab\tand\u202eturn\x1b", `back\slash "quoted"`) {
 		if !utf8.ValidString(s) {
 			continue // the API server takes none
 		}
@@ -121,8 +122,9 @@ func TestMachinesReadWhatWasThere(t *testing.T) {
 			encode func(*strings.Builder, any) error
 			decode func([]byte, any) error
 		}{
-			"JSON": {func(b *strings.Builder, v any) error { return JSON(b, v, "  ") }, json.Unmarshal},
-			"YAML": {func(b *strings.Builder, v any) error { return YAML(b, v) }, yaml.Unmarshal},
+			"JSON":     {func(b *strings.Builder, v any) error { return JSON(b, v, "  ") }, json.Unmarshal},
+			"YAML":     {func(b *strings.Builder, v any) error { return YAML(b, v) }, yaml.Unmarshal},
+			"YAML 1.1": {func(b *strings.Builder, v any) error { return YAML(b, v) }, func(raw []byte, v any) error { return sigsyaml.Unmarshal(raw, v) }},
 		} {
 			var b strings.Builder
 			if err := codec.encode(&b, map[string]any{"text": s}); err != nil {

@@ -67,22 +67,30 @@ var installed = sync.OnceValue(func() error {
 	if err := i.AwaitPolicies(ctx); err != nil {
 		return fmt.Errorf("installing: %w", err)
 	}
-	return manage()
+	return nil
 })
 
 // shared is set before installed is called.
 var shared *testenv.Env
 
-// manage runs a manager until the process ends: the tests of a package share it.
-func manage() error {
+// manage runs a manager as long as a test.
+func manage(t *testing.T) {
+	t.Helper()
 	o := manager.Options{MetricsAddress: "0", ProbeAddress: "0", SkipNameValidation: true}
 	o.Controllers.CountsEvery = 200 * time.Millisecond
-	mgr, err := manager.New(context.Background(), shared.AsServiceAccount("agentrooms-manager"), o)
+	ctx, cancel := context.WithCancel(context.Background())
+	mgr, err := manager.New(ctx, shared.AsServiceAccount("agentrooms-manager"), o)
 	if err != nil {
-		return fmt.Errorf("making a manager: %w", err)
+		t.Fatal(err)
 	}
-	go func() { _ = mgr.Start(context.Background()) }()
-	return nil
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the manager ended with: %v", err)
+		}
+	})
 }
 
 // New makes a House. The package's tests must be run by testenv.Main.
@@ -92,6 +100,7 @@ func New(t *testing.T) *House {
 	if err := installed(); err != nil {
 		t.Fatal(err)
 	}
+	manage(t)
 	h := &House{T: t, Env: shared, Namespace: shared.Namespace(t)}
 	h.CC = testenv.Agent(h.Namespace, "cc", Ada)
 	h.Helper = testenv.Agent(h.Namespace, "helper", Bob)
