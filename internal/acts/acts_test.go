@@ -91,6 +91,7 @@ func TestWhatCannotBeSaidIsRefusedAndNothingIsSent(t *testing.T) {
 		"nothing":            {acts.Draft{Text: " \n\t"}, problem.Validation, "text may not be blank"},
 		"too much":           {acts.Draft{Text: strings.Repeat("x", 8001)}, problem.TooLarge, "8001 characters"},
 		"no text":            {acts.Draft{Text: "a\xff"}, problem.Validation, "UTF-8"},
+		"orders to screens":  {acts.Draft{Text: "a\x1b[2J"}, problem.Validation, "U+001B: remove it"},
 		"nobody":             {acts.Draft{Text: "x", Mentions: []string{"@mallory"}}, problem.Validation, "names nobody in this room"},
 		"too many":           {acts.Draft{Text: "x", Mentions: make([]string, 51)}, problem.Validation, "at most 50"},
 		"an answer to air":   {acts.Draft{Text: "x", ParentID: "01K00000000000000000000000"}, problem.Validation, "names no message"},
@@ -152,6 +153,8 @@ func TestTasksFromBirthToArchive(t *testing.T) {
 	ctx := t.Context()
 	_, err := ada.CreateTask(ctx, h.Room, acts.NewTask{Title: " ", DefinitionOfDone: "x"})
 	refused(t, err, problem.Validation, "title may not be blank")
+	_, err = ada.CreateTask(ctx, h.Room, acts.NewTask{Title: "x", DefinitionOfDone: "x\a"})
+	refused(t, err, problem.Validation, "U+0007")
 	_, err = ada.CreateTask(ctx, h.Room, acts.NewTask{Title: "x", DefinitionOfDone: "x", Priority: 101})
 	refused(t, err, problem.Validation, "spec.priority")
 	_, err = ada.CreateTask(ctx, h.Room, acts.NewTask{Title: "x", DefinitionOfDone: "x", Assignee: "@mallory"})

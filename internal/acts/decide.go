@@ -28,6 +28,9 @@ func (p *Person) Reject(ctx context.Context, key client.ObjectKey, terms, reason
 func (p *Person) decide(
 	ctx context.Context, key client.ObjectKey, d v1alpha1.TaskDecision, terms string,
 ) (*v1alpha1.Task, error) {
+	if err := checkReason(d.Reason); err != nil {
+		return nil, err
+	}
 	d.By = p.Name
 	stands := false
 	task, err := p.changeTask(ctx, key, "deciding on", func(t *v1alpha1.Task) error {

@@ -71,13 +71,14 @@ func (p *Person) compose(ctx context.Context, room *v1alpha1.Room, d Draft) (v1a
 	switch {
 	case blank(d.Text):
 		return m, problem.Invalid("text", "may not be blank")
-	case !utf8.ValidString(d.Text):
-		return m, problem.Invalid("text", "must be UTF-8")
 	case n > v1alpha1.MaxBodyCharacters:
 		return m, problem.New(problem.TooLarge, "the text has %d characters, at most %d are allowed: send it in parts",
 			n, v1alpha1.MaxBodyCharacters)
 	case len(d.Mentions) > v1alpha1.MaxMessageMentions:
 		return m, problem.Invalid("mentions", "may name at most %d agents, not %d", v1alpha1.MaxMessageMentions, len(d.Mentions))
+	}
+	if bad := problem.CheckText("text", d.Text); bad != nil {
+		return m, bad
 	}
 	if err := p.knownMessage(ctx, room, d.ParentID); err != nil {
 		return m, err

@@ -41,10 +41,8 @@ func (p *Person) CreateTask(ctx context.Context, room *v1alpha1.Room, n NewTask)
 	if err := open(room); err != nil {
 		return nil, err
 	}
-	for field, text := range map[string]string{"title": n.Title, "definition of done": n.DefinitionOfDone} {
-		if blank(text) {
-			return nil, problem.Invalid(field, "may not be blank")
-		}
+	if err := n.check(); err != nil {
+		return nil, err
 	}
 	plate, err := p.assignee(ctx, room, n.Assignee)
 	if err != nil {
@@ -78,6 +76,29 @@ func (p *Person) CreateTask(ctx context.Context, room *v1alpha1.Room, n NewTask)
 		return nil, Explain(err, "creating a task in room "+room.Name)
 	}
 	return task, nil
+}
+
+// check refuses texts that say nothing, or hold what no text holds.
+func (n NewTask) check() error {
+	for _, part := range []struct{ field, text string }{
+		{"title", n.Title}, {"definition of done", n.DefinitionOfDone}, {"detail", n.Detail},
+	} {
+		if part.field != "detail" && blank(part.text) {
+			return problem.Invalid(part.field, "may not be blank")
+		}
+		if bad := problem.CheckText(part.field, part.text); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// checkReason refuses a reason that holds what no text holds.
+func checkReason(reason string) error {
+	if bad := problem.CheckText("reason", reason); bad != nil {
+		return bad
+	}
+	return nil
 }
 
 func blank(text string) bool { return strings.TrimFunc(text, unicode.IsSpace) == "" }
@@ -208,6 +229,9 @@ func (p *Person) Reopen(ctx context.Context, key client.ObjectKey, reason string
 
 // order writes an order into a task and waits for what comes of it.
 func (p *Person) order(ctx context.Context, key client.ObjectKey, order v1alpha1.TaskIntervention) (*v1alpha1.Task, error) {
+	if err := checkReason(order.Reason); err != nil {
+		return nil, err
+	}
 	order.ID, order.By = strings.ToLower(ulid.Make().String()), p.Name
 	task, err := p.changeTask(ctx, key, strings.ToLower(string(order.Action))+":", func(t *v1alpha1.Task) error {
 		if order.Action == v1alpha1.InterventionReopen {

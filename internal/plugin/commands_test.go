@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
@@ -17,6 +18,7 @@ import (
 	"github.com/agentrooms/agentrooms/internal/consent"
 	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/plugin"
+	"github.com/agentrooms/agentrooms/internal/roomlog"
 	"github.com/agentrooms/agentrooms/test/people"
 )
 
@@ -178,7 +180,11 @@ func TestWhatStrangersWriteIsText(t *testing.T) {
 		t.Spec.Title, t.Spec.Detail, t.Spec.DefinitionOfDone, t.Spec.Assignee = hostile+long[:100], hostile+"\r\n"+long[:7000], hostile, ids.Plate(h.Helper)
 	})
 	for _, text := range []string{hostile + "\nline\ttwo\r" + hostile, long, strings.Repeat("e\u0301", 3000), strings.Repeat("👩\u200d👩\u200d👧", 1000)} {
-		_, err := h.As(people.Bob).Send(t.Context(), h.Room, acts.Draft{Text: text})
+		// With kubectl people can write what acts and the bridge refuse.
+		batches, book := h.As(people.Bob).Batches(), roomlog.NewBook(nil)
+		must(t, book.Open(t.Context(), batches, h.Room, func(*v1alpha1.MessageBatch) bool { return true }))
+		_, err := roomlog.NewCommitter(batches, book, clock.RealClock{}, "kubectl").Send(t.Context(), h.Room,
+			v1alpha1.Message{Sender: acts.Sender(people.Bob), Body: text})
 		must(t, err)
 	}
 	ada, bob := sit(h, people.Ada), sit(h, people.Bob)
@@ -201,12 +207,14 @@ func TestWhatStrangersWriteIsText(t *testing.T) {
 	}
 	ada.ok(words{"Title:         ␛[2J␛]0;owned␇<U+202E>gnp.exe<U+202C> <script>alert(1)</script> <U+009B>31m 👩"}, "task", "show", "evil")
 	bob.ok(words{"evil", "␛[2J"}, "inbox", "-o", "wide")
-	bob.ok(words{"evil: rejected, \"␛[2J"}, "reject", "evil", "--reason", hostile)
+	bob.fails(words{"U+001B: remove it"}, "reject", "evil", "--reason", hostile)
+	bob.fails(words{"U+001B: remove it"}, "send", "lab", hostile)
+	bob.ok(words{"evil: rejected, \"␛[2J"}, "reject", "evil", "--reason", "\u202eon")
 	ada.fails(words{"there is no room", "␛[2J"}, "board", "\x1b[2J")
 	// Machines get what was written.
 	var task v1alpha1.Task
 	must(t, json.Unmarshal([]byte(ada.ok(nil, "task", "show", "evil", "-o", "json")), &task))
-	if task.Spec.DefinitionOfDone != hostile || task.Status.Consent.Reason != hostile {
+	if task.Spec.DefinitionOfDone != hostile || task.Status.Consent.Reason != "\u202eon" {
 		t.Errorf("as JSON: %q, %q", task.Spec.DefinitionOfDone, task.Status.Consent.Reason)
 	}
 	var back v1alpha1.Task

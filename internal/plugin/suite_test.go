@@ -37,10 +37,12 @@ func kubeconfig(t *testing.T, cfg *rest.Config, namespace string) string {
 
 // terminal runs the plugin as somebody in a house.
 type terminal struct {
-	h    *people.House
-	file string
-	user string
-	in   string
+	h      *people.House
+	file   string
+	user   string
+	groups []string
+	args   []string
+	in     string
 }
 
 func sit(h *people.House, user string) *terminal {
@@ -68,7 +70,11 @@ func (b *buffer) String() string {
 // start runs the plugin until the context ends.
 func (x *terminal) start(ctx context.Context, args ...string) (out, errs *buffer, code chan int) {
 	out, errs, code = &buffer{}, &buffer{}, make(chan int, 1)
-	full := append([]string{"--kubeconfig", x.file, "--as", x.user, "--as-group", "system:authenticated"}, args...)
+	full := []string{"--kubeconfig", x.file, "--as", x.user, "--as-group", "system:authenticated"}
+	for _, g := range x.groups {
+		full = append(full, "--as-group", g)
+	}
+	full = append(append(full, x.args...), args...)
 	go func() {
 		code <- plugin.Main(ctx, "test", full, plugin.Streams{In: strings.NewReader(x.in), Out: out, Err: errs})
 	}()
