@@ -95,10 +95,11 @@ func (n NewTask) check() error {
 
 // checkReason refuses a reason that holds what no text holds.
 func checkReason(reason string) error {
-	if bad := problem.CheckText("reason", reason); bad != nil {
-		return bad
+	bad := problem.CheckText("reason", reason)
+	if bad == nil {
+		return nil // a nil *Problem would be no nil error
 	}
-	return nil
+	return bad
 }
 
 func blank(text string) bool { return strings.TrimFunc(text, unicode.IsSpace) == "" }

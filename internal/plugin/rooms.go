@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,17 +18,17 @@ import (
 func newList(o *options) *cobra.Command {
 	return o.everywhere(o.printed(&cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List rooms", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.list(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.list(cmd.Context()) },
 	}))
 }
 
-func (o *options) list(cmd *cobra.Command) error {
-	namespace, err := o.inNamespace(cmd.Context())
+func (o *options) list(ctx context.Context) error {
+	namespace, err := o.inNamespace(ctx)
 	if err != nil {
 		return err
 	}
 	var found v1alpha1.RoomList
-	if err := o.watch.List(cmd.Context(), &found, client.InNamespace(namespace)); err != nil {
+	if err := o.watch.List(ctx, &found, client.InNamespace(namespace)); err != nil {
 		return acts.Explain(err, "listing rooms")
 	}
 	if done, err := objects(o, pointers(found.Items), false); done {
@@ -101,7 +102,7 @@ func newAgents(o *options) *cobra.Command {
 	var mine bool
 	cmd := o.everywhere(o.printed(&cobra.Command{
 		Use: "agents", Short: "List agents, their owners and whether they live", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.agents(cmd, room, mine) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.agents(cmd.Context(), room, mine) },
 	}))
 	cmd.Flags().StringVar(&room, "room", "", "only members of this room")
 	cmd.Flags().BoolVar(&mine, "mine", false, "only those that work for you")
@@ -109,8 +110,7 @@ func newAgents(o *options) *cobra.Command {
 	return cmd
 }
 
-func (o *options) agents(cmd *cobra.Command, ref string, mine bool) error {
-	ctx := cmd.Context()
+func (o *options) agents(ctx context.Context, ref string, mine bool) error {
 	namespace, err := o.inNamespace(ctx)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (o *options) agents(cmd *cobra.Command, ref string, mine bool) error {
 		if err != nil {
 			return err
 		}
-		if found, err = o.members(cmd, room, roles); err != nil {
+		if found, err = o.members(ctx, room, roles); err != nil {
 			return err
 		}
 	} else {
@@ -153,8 +153,8 @@ func (o *options) agents(cmd *cobra.Command, ref string, mine bool) error {
 }
 
 // members gives the agents of a room that the person may see, and notes their roles.
-func (o *options) members(cmd *cobra.Command, room *v1alpha1.Room, roles map[string]string) ([]*v1alpha1.Agent, error) {
-	m, err := o.person.Members(cmd.Context(), room)
+func (o *options) members(ctx context.Context, room *v1alpha1.Room, roles map[string]string) ([]*v1alpha1.Agent, error) {
+	m, err := o.person.Members(ctx, room)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ var errSilent = errors.New("told already")
 func Main(ctx context.Context, version string, args []string, s Streams) int {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	cmd := New(version, s)
+	cmd := New(version, s) //nolint:contextcheck // each command has its own context, which ExecuteContext gives it
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	switch {

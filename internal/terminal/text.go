@@ -60,10 +60,10 @@ func plain(s string) bool {
 // hidden says whether a character gives orders or cannot be seen. Joiners and variation selectors are let through: emoji and
 // many scripts need them, and they cannot reorder anything.
 func hidden(r rune) bool {
-	switch {
-	case r == '\u200c' || r == '\u200d':
+	switch r {
+	case '\u200c', '\u200d':
 		return false
-	case r == '\u2028' || r == '\u2029' || r == '\u3164' || r == '\u115f' || r == '\u1160' || r == '\uffa0':
+	case '\u2028', '\u2029', '\u3164', '\u115f', '\u1160', '\uffa0':
 		return true // separators of lines, and letters without a shape
 	default:
 		return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)

@@ -83,8 +83,8 @@ func TestAPersonAndAnAgentWorkTogether(t *testing.T) {
 			Headers map[string]string
 		} `json:"mcpServers"`
 	}
-	printed := said.shows(nil, "token", "cc", "-n", "demo", "--bridge", plane.MCP, "--duration", "10m")
-	if err := json.Unmarshal([]byte(printed[strings.Index(printed, "{"):]), &config); err != nil {
+	_, printed, _ := strings.Cut(said.shows(nil, "token", "cc", "-n", "demo", "--bridge", plane.MCP, "--duration", "10m"), "{")
+	if err := json.Unmarshal([]byte("{"+printed), &config); err != nil {
 		t.Fatalf("%v:\n%s", err, printed)
 	}
 	server := config.Servers["agent-rooms"]
