@@ -78,6 +78,7 @@ dev: build ## Build, then run the whole system on this machine (Ctrl-C stops it)
 build: ## Build bin/rooms (and bin/kubectl-rooms).
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(patsubst %/main.go,./%,$(wildcard cmd/*/main.go))
+	@ln -sf kubectl-rooms bin/kubectl_complete-rooms
 
 .PHONY: controlplane
 controlplane: build ## Build or find etcd, kube-apiserver and kube-controller-manager, and print where they are.

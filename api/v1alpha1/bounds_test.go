@@ -102,6 +102,10 @@ var bounds = map[string][]bound{
 		{"spec.decision.reason", characters, 0, 500, ""},
 		{"spec.decision.terms", characters, 0, 43, ""},
 		{"spec.decision.by", characters, 0, 253, ""},
+		{"spec.intervention.id", characters, 1, 64, ""},
+		{"spec.intervention.reason", characters, 0, 300, "spec: {intervention: {action: Release}}"},
+		{"spec.intervention.epoch", value, 0, 1<<31 - 1, ""},
+		{"spec.intervention.by", characters, 0, 253, ""},
 		{"spec.leaseDurationSeconds", value, 10, 86400, ""},
 		{"status.consent.assignee", characters, 0, 35, ""},
 		{"status.consent.by", characters, 0, 253, ""},
@@ -130,6 +134,8 @@ var bounds = map[string][]bound{
 		{"status.history", items, 0, 20, ""},
 		{"status.history[].by", characters, 0, 128, ""},
 		{"status.history[].note", characters, 0, 128, ""},
+		{"status.intervention.id", characters, 1, 64, ""},
+		{"status.intervention.refused", characters, 0, 200, ""},
 		{"status.lastNotice", characters, 0, 128, ""},
 		{"status.conditions", items, 0, 4, ""},
 	},
@@ -166,6 +172,7 @@ var enums = map[string]map[string][]string{
 	},
 	"Task": {
 		"spec.decision.verdict":    {"Accept", "Reject"},
+		"spec.intervention.action": {"Release", "Cancel", "Reopen"},
 		"status.state":             states,
 		"status.consent.state":     {"Auto", "Pending", "Accepted", "Rejected"},
 		"status.record.state":      states,
@@ -183,7 +190,7 @@ var required = map[string][]string{
 	"Inbox":        {"spec", "spec.roomRef", "spec.roomRef.name", "spec.plate", "status.acked[].seq", "status.acked[].index", "status.deliveries[].seq", "status.deliveries[].index", "status.deliveries[].session", "status.deliveries[].until"},
 	"MessageBatch": {"spec", "spec.roomRef", "spec.roomRef.name", "spec.number", "spec.firstSeq", "spec.writer", "spec.messages", "spec.messages[].sender", "spec.messages[].sender.type", "spec.messages[].sender.id", "spec.messages[].body", "spec.messages[].at", "spec.messages[].mentions[].plate"},
 	"Room":         {"spec", "spec.displayName"},
-	"Task":         {"spec", "spec.roomRef", "spec.roomRef.name", "spec.title", "spec.definitionOfDone", "spec.decision.verdict", "status.state", "status.epoch", "status.consent.state", "status.claim.holder", "status.lastClaim.holder", "status.lastClaim.epoch", "status.lastClaim.ended", "status.record.plate", "status.record.state", "status.contested[].plate", "status.contested[].state", "status.history[].to"},
+	"Task":         {"spec", "spec.roomRef", "spec.roomRef.name", "spec.title", "spec.definitionOfDone", "spec.decision.verdict", "spec.intervention.id", "spec.intervention.action", "status.intervention.id", "status.state", "status.epoch", "status.consent.state", "status.claim.holder", "status.lastClaim.holder", "status.lastClaim.epoch", "status.lastClaim.ended", "status.record.plate", "status.record.state", "status.contested[].plate", "status.contested[].state", "status.history[].to"},
 }
 
 // times lists the fields that hold a time: whole seconds, or microseconds. A Go client can read nothing else back, and one

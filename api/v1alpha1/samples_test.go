@@ -114,6 +114,7 @@ spec:
   creator: {user: said}
   assignedBy: {plate: BRNL-AGT-00000000000000000000000001}
   decision: {verdict: Accept, reason: gladly, terms: A000000000000000000000000000000000000000000, by: maya}
+  intervention: {id: i1, action: Cancel, reason: no need, epoch: 1, by: said}
   leaseDurationSeconds: 600
 status:
   observedGeneration: 1
@@ -126,6 +127,7 @@ status:
   contested:
   - {plate: p, session: s1, epoch: 0, state: Doing, summary: s, artifacts: ["file:a"], next: later, reason: why, resultRef: "file:a", late: true, at: "2026-01-01T00:00:00Z"}
   history: [{at: "2026-01-01T00:00:00Z", from: Todo, to: Doing, by: p, epoch: 1, note: claimed}]
+  intervention: {id: i1, refused: too late}
   lastNotice: n1
   conditions: [{type: Ready, status: "True", observedGeneration: 1, reason: Ready, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -425,19 +424,5 @@ func (p Param) checkString(s string) *problem.Problem {
 	if p.Raw {
 		return nil
 	}
-	return p.checkCharacters(s)
-}
-
-// checkCharacters refuses what no text holds: control characters other than tab and line breaks, and the mark that stands
-// where something could not be decoded.
-func (p Param) checkCharacters(s string) *problem.Problem {
-	for _, r := range s {
-		if (r < 0x20 && r != '\n' && r != '\t' && r != '\r') || r == 0x7f {
-			return problem.Invalid(p.Name, "holds the control character %s: remove it", fmt.Sprintf("U+%04X", r))
-		}
-		if r == utf8.RuneError {
-			return problem.Invalid(p.Name, "holds U+FFFD, the mark of text that could not be decoded: send UTF-8")
-		}
-	}
-	return nil
+	return problem.CheckText(p.Name, s)
 }
