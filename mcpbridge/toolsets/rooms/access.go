@@ -156,49 +156,12 @@ func (t *Toolset) actor(a *access, task *v1alpha1.Task) tasks.Actor {
 }
 
 // assignee gives the plate of a task's assignee, empty when the agent does not exist, and whether anybody is assigned.
-func (t *Toolset) assignee(task *v1alpha1.Task) (plate string, assigned bool) {
-	name := task.Spec.Assignee
-	switch {
-	case name == "":
-		return "", false
-	case ids.IsPlate(name):
-		return name, true
-	}
-	if agent, ok := t.view.Agent(task.Namespace, name); ok {
-		return plateOf(agent), true
-	}
-	return "", true
-}
+func (t *Toolset) assignee(task *v1alpha1.Task) (plate string, assigned bool) { return t.view.Assignee(task) }
 
 // proposal gives what consent is judged by.
 func (t *Toolset) proposal(a *access, task *v1alpha1.Task) consent.Proposal {
-	plate, assigned := t.assignee(task)
-	if assigned && plate == "" {
-		plate = task.Spec.Assignee
-	}
-	p := consent.Proposal{Assignee: plate, Proposer: t.proposer(task)}
-	if agent, ok := t.view.AgentByPlate(plate); ok {
-		p.AssigneeOwner = agent.Spec.Owner
-		p.Consent = t.view.Consent(a.room, p.AssigneeOwner)
-	}
-	p.ProposerInRoom = p.Proposer != "" && a.members.Owners[p.Proposer]
-	return p
+	return t.view.Proposal(a.room, task)
 }
 
 // proposer gives the person for whom a task was assigned.
-func (t *Toolset) proposer(task *v1alpha1.Task) string {
-	by := task.Spec.AssignedBy
-	if by == nil {
-		by = task.Spec.Creator
-	}
-	if by == nil {
-		return ""
-	}
-	if by.User != "" {
-		return by.User
-	}
-	if agent, ok := t.view.AgentByPlate(by.Plate); ok {
-		return agent.Spec.Owner
-	}
-	return ""
-}
+func (t *Toolset) proposer(task *v1alpha1.Task) string { return t.view.Proposer(task) }
