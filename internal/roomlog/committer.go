@@ -55,6 +55,7 @@ type Committer struct {
 	clock  clock.PassiveClock
 	writer string
 	count  atomic.Int64
+	final  func(error) bool
 
 	mu    sync.Mutex
 	lanes map[Key]*lane
@@ -62,7 +63,16 @@ type Committer struct {
 
 // NewCommitter makes a committer. writer names the process, uniquely among all that ever write; at most 40 characters.
 func NewCommitter(store Store, book *Book, clk clock.PassiveClock, writer string) *Committer {
-	return &Committer{store: store, book: book, clock: clk, writer: writer, lanes: map[Key]*lane{}}
+	return &Committer{store: store, book: book, clock: clk, writer: writer, final: finally, lanes: map[Key]*lane{}}
+}
+
+// AsPerson makes the committer take it as final that the API server does not let the writer write: a person is told so, and
+// no policy that is late is waited for. It must be called before the first Send.
+func (c *Committer) AsPerson() *Committer {
+	c.final = func(err error) bool {
+		return finally(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	}
+	return c
 }
 
 // Send appends a message to a room's log and waits until it stands there. The message must keep the bounds of the schema.
@@ -234,7 +244,7 @@ func (c *Committer) try(ctx context.Context, a *attempt) (verdict, error) {
 		return written, nil
 	case apierrors.IsAlreadyExists(err):
 		return c.catchUp(ctx, a, err)
-	case finally(err):
+	case c.final(err):
 		return refused, err
 	}
 	// The outcome is not known: what stands under the name decides.

@@ -87,6 +87,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.TaskDecisionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TaskEvent"):
 		return &apiv1alpha1.TaskEventApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TaskIntervened"):
+		return &apiv1alpha1.TaskIntervenedApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TaskIntervention"):
+		return &apiv1alpha1.TaskInterventionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TaskLastClaim"):
 		return &apiv1alpha1.TaskLastClaimApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TaskRecord"):

@@ -238,6 +238,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: lastReadSeq
       type:
         scalar: numeric
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.InterventionAction
+  scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.LeaseExpiryAction
   scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.LeasePolicy
@@ -610,6 +612,33 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: to
       type:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskState
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.TaskIntervened
+  map:
+    fields:
+    - name: id
+      type:
+        scalar: string
+    - name: refused
+      type:
+        scalar: string
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.TaskIntervention
+  map:
+    fields:
+    - name: action
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.InterventionAction
+    - name: by
+      type:
+        scalar: string
+    - name: epoch
+      type:
+        scalar: numeric
+    - name: id
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.TaskLastClaim
   map:
     fields:
@@ -697,6 +726,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: detail
       type:
         scalar: string
+    - name: intervention
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskIntervention
     - name: leaseDurationSeconds
       type:
         scalar: numeric
@@ -749,6 +781,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskEvent
           elementRelationship: atomic
+    - name: intervention
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskIntervened
     - name: lastClaim
       type:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskLastClaim
