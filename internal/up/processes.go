@@ -92,11 +92,15 @@ func (s *system) startBridge(ctx context.Context, i int, kubeconfig string) (err
 	if s.opts.RateLimitsOff {
 		limits = "off"
 	}
-	b.Process, err = s.startRooms(name, "bridge",
+	flags, err := s.boardFlags()
+	if err != nil {
+		return err
+	}
+	b.Process, err = s.startRooms(name, "bridge", append(flags,
 		"--kubeconfig", kubeconfig,
 		"--listen", datadir.Loopback(b.port),
 		"--metrics-bind-address", datadir.Loopback(b.metrics),
-		"--rate-limits", limits)
+		"--rate-limits", limits)...)
 	s.bridges = append(s.bridges, b)
 	return err
 }

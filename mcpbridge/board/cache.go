@@ -26,4 +26,6 @@ func (c *cache[T]) get(key string, now time.Time) (T, bool) {
 	return none, false
 }
 
-func (c *cache[T]) put(key string, value T, until time.Time) { c.known.Add(key, cached[T]{value, until}) }
+func (c *cache[T]) put(key string, value T, until time.Time) {
+	c.known.Add(key, cached[T]{value, until})
+}

@@ -121,14 +121,14 @@ func (b *Board) accessTo(ctx context.Context, p *person, room *v1alpha1.Room, id
 	if err != nil || !r.allow("get", "rooms", room.Name) {
 		return nil, err
 	}
-	archived := room.Spec.State == v1alpha1.RoomArchived
-	active := room.Spec.State == v1alpha1.RoomActive || room.Spec.State == ""
+	// A paused room takes the writes of people. An archived one is kept for reading.
+	open := room.Spec.State != v1alpha1.RoomArchived
 	return &access{person: p, room: room, id: id, may: rights{
 		Messages: r.allow("list", "messagebatches", ""), Tasks: r.allow("list", "tasks", ""),
 		Agents: r.allow("list", "agents", ""), Consents: r.allow("list", "consents", ""),
-		Send:     active && r.allow("create", "messagebatches", ""),
-		Create:   active && r.allow("create", "tasks", ""),
-		Edit:     !archived && r.allow("update", "tasks", ""),
+		Send:     open && r.allow("create", "messagebatches", ""),
+		Create:   open && r.allow("create", "tasks", ""),
+		Edit:     open && r.allow("update", "tasks", ""),
 		EditRoom: r.allow("update", "rooms", room.Name),
 		Consent:  r.allow("create", "consents", "") && r.allow("update", "consents", ""),
 	}}, nil

@@ -1,8 +1,8 @@
 package board
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
-	"hash/fnv"
 	"html/template"
 	"strings"
 )
@@ -27,11 +27,15 @@ type snapshot struct {
 	lists []list
 	// body makes the HTML of all of it.
 	body func() (template.HTML, error)
+	sum  string
 }
 
 // digest stands for what the snapshot shows. It is the same in every replica that shows the same.
 func (s *snapshot) digest() string {
-	h := fnv.New128a()
+	if s.sum != "" {
+		return s.sum
+	}
+	h := sha256.New()
 	add := func(text string) {
 		_, _ = h.Write([]byte(text))
 		_, _ = h.Write([]byte{0})
@@ -46,7 +50,8 @@ func (s *snapshot) digest() string {
 			add(string(p.HTML))
 		}
 	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
+	s.sum = hex.EncodeToString(h.Sum(nil)[:8])
+	return s.sum
 }
 
 // diff gives the HTML that makes a page that shows old show next, empty when nothing differs. Each top element says where

@@ -156,7 +156,9 @@ func (t *Toolset) actor(a *access, task *v1alpha1.Task) tasks.Actor {
 }
 
 // assignee gives the plate of a task's assignee, empty when the agent does not exist, and whether anybody is assigned.
-func (t *Toolset) assignee(task *v1alpha1.Task) (plate string, assigned bool) { return t.view.Assignee(task) }
+func (t *Toolset) assignee(task *v1alpha1.Task) (plate string, assigned bool) {
+	return t.view.Assignee(task)
+}
 
 // proposal gives what consent is judged by.
 func (t *Toolset) proposal(a *access, task *v1alpha1.Task) consent.Proposal {

@@ -13,6 +13,7 @@ import (
 	"github.com/agentrooms/agentrooms/internal/handles"
 	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/problem"
+	"github.com/agentrooms/agentrooms/internal/tasks"
 	"github.com/agentrooms/agentrooms/mcpbridge/toolset"
 )
 
@@ -142,7 +143,7 @@ func (t *Toolset) listPendingConsents(ctx context.Context, c *toolset.Caller, ar
 	}
 	out := ProposalList{Proposals: []ProposalInfo{}}
 	list := t.view.Tasks(a.room)
-	slices.SortFunc(list, byOrder)
+	slices.SortFunc(list, tasks.ByOrder)
 	left := maxDetails
 	for _, task := range list {
 		p := t.proposal(a, task)
