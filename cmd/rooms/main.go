@@ -33,6 +33,6 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(newUpCommand(), newManagerCommand(), newBridgeCommand(), newAssetsCommand(), newVersionCommand())
+	cmd.AddCommand(newUpCommand(), newManagerCommand(), newBridgeCommand(), newSignInCommand(), newAssetsCommand(), newVersionCommand())
 	return cmd
 }

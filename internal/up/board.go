@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"time"
-
-	"github.com/agentrooms/agentrooms/internal/signin"
 )
 
 const (
@@ -35,15 +33,14 @@ func (s *system) boardFlags() ([]string, error) {
 	return []string{"--board-key-file", s.dir.Path(boardKeyFile), "--board-codes-dir", s.dir.Path(boardCodes)}, nil
 }
 
-// signInLink makes a link that signs its first user in as the admin of our own control plane. The code stands behind #, which
-// no browser sends to a server and no server logs. On another cluster there is none: people have tokens of their own there.
-func (s *system) signInLink(board string) (string, error) {
+// firstSignIn makes a link for the admin of our own control plane, and notes where the board is. On another cluster there is
+// none: people have tokens of their own there.
+func (s *system) firstSignIn(board string) (string, error) {
 	if s.plane == nil {
 		return "", nil
 	}
-	code, err := signin.Write(s.dir.Path(boardCodes), s.plane.AdminToken(), time.Now())
-	if err != nil {
-		return "", fmt.Errorf("making the link to sign in with: %w", err)
+	if err := s.dir.WriteFile(boardURLFile, []byte(board+"\n"), 0o600); err != nil {
+		return "", err
 	}
-	return board + "signin#" + code, nil
+	return signInLink(s.dir.Path(boardCodes), board, s.plane.AdminToken(), time.Now())
 }

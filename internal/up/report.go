@@ -68,7 +68,7 @@ func (s *system) report(ctx context.Context, agents []v1alpha1.Agent) (Report, e
 	}
 	r.MCP, r.Metrics, r.Board = r.MCPReplicas[0], r.MetricsReplicas[0], r.BoardReplicas[0]
 	var err error
-	if r.SignIn, err = s.signInLink(r.Board); err != nil {
+	if r.SignIn, err = s.firstSignIn(r.Board); err != nil {
 		return Report{}, err
 	}
 	for i := range agents {
@@ -115,7 +115,7 @@ Agent Rooms is running.
 
   Board       {{join .BoardReplicas "  "}}
 {{- if .SignIn}}
-              sign in once with this link, in the next quarter of an hour:
+              a link to sign in with, once, in the next quarter of an hour (`rooms signin` makes others):
               {{.SignIn}}
 {{- end}}
   MCP         {{join .MCPReplicas "  "}}
