@@ -115,7 +115,7 @@ Agent Rooms is running.
 
   Board       {{join .BoardReplicas "  "}}
 {{- if .SignIn}}
-              a link to sign in with, once, in the next quarter of an hour (`rooms signin` makes others):
+              a link to sign in with, once, in the next quarter of an hour (rooms signin makes others):
               {{.SignIn}}
 {{- end}}
   MCP         {{join .MCPReplicas "  "}}
