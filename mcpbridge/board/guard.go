@@ -33,7 +33,6 @@ func harden(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Frame-Options", "DENY")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Cache-Control", "no-store")
@@ -103,6 +102,9 @@ func (b *Board) protect(next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		harden(w.Header())
+		if b.secure(r) { // browsers complain where there is no https
+			w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
+		}
 		if err := origins.Check(r); err != nil {
 			http.Error(w, "a page of another origin may not act here", http.StatusForbidden)
 			return

@@ -59,7 +59,7 @@
     if (extra <= 0) return
     const first = list[extra]
     while (log.firstElementChild !== first) log.firstElementChild.remove()
-    const older = document.createElement('li')
+    const older = document.createElement('div')
     older.id = 'older'
     older.className = 'older'
     older.setAttribute('hx-get', '/rooms/' + $('live').dataset.room + '/log?before=' + first.id.slice(2))
