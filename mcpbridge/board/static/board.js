@@ -309,7 +309,7 @@
     const card = $('t-' + dragged)
     if (card && lane.contains(card)) return
     htmx.ajax('POST', '/tasks/' + dragged + '/assign', {
-      source: document.body, target: '#dialog-body', swap: 'none', values: { assignee: lane.dataset.assignee }
+      source: document.body, target: document.body, swap: 'none', values: { assignee: lane.dataset.assignee }
     })
   })
 

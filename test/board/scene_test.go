@@ -59,12 +59,20 @@ func prepare(t *testing.T, plane *harness.Plane) *scene {
 	}
 	s.People["reader"] = person(w, "reader", "view", "agentrooms-message-viewer")
 	s.People["stranger"] = person(w, "stranger")
+	escapes := batchOf(roomNamed(t, w, "hostile"), 1, 1, 1, metav1.NewMicroTime(time.Now()))
+	escapes.Spec.Messages[0].Body = "\x1b[31mred\x1b[0m \x07 <b>bold</b>"
+	w.Create(escapes)
+	fill(t, plane, roomNamed(t, w, "large"))
+	return s
+}
+
+func roomNamed(t *testing.T, w *harness.World, name string) *v1alpha1.Room {
+	t.Helper()
 	room := &v1alpha1.Room{}
-	if err := plane.Client.Get(context.Background(), client.ObjectKey{Namespace: w.Namespace, Name: "large"}, room); err != nil {
+	if err := w.Plane.Client.Get(context.Background(), client.ObjectKey{Namespace: w.Namespace, Name: name}, room); err != nil {
 		t.Fatal(err)
 	}
-	fill(t, plane, room)
-	return s
+	return room
 }
 
 // person makes somebody with a token of their own and cluster roles in the world's namespace.
@@ -99,7 +107,7 @@ func fill(t *testing.T, plane *harness.Plane, room *v1alpha1.Room) {
 	number, at := int64(0), metav1.NewMicroTime(time.Now())
 	for seq := int64(1); seq <= manyMessages; seq += v1alpha1.MaxBatchMessages {
 		number++
-		batch := batchOf(room, number, seq, at)
+		batch := batchOf(room, number, seq, manyMessages, at)
 		group.Go(func() error { return plane.Client.Create(ctx, batch) })
 	}
 	if err := group.Wait(); err != nil {
@@ -107,7 +115,8 @@ func fill(t *testing.T, plane *harness.Plane, room *v1alpha1.Room) {
 	}
 }
 
-func batchOf(room *v1alpha1.Room, number, seq int64, at metav1.MicroTime) *v1alpha1.MessageBatch {
+// batchOf makes a batch with messages from a seq on, as many as it holds and up to the last one.
+func batchOf(room *v1alpha1.Room, number, seq, last int64, at metav1.MicroTime) *v1alpha1.MessageBatch {
 	batch := &v1alpha1.MessageBatch{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: room.Namespace, Name: ids.BatchName(room.Name, room.UID, number),
@@ -117,7 +126,7 @@ func batchOf(room *v1alpha1.Room, number, seq int64, at metav1.MicroTime) *v1alp
 			RoomRef: v1alpha1.RoomReference{Name: room.Name}, Number: number, FirstSeq: seq, Writer: "the test",
 		},
 	}
-	for n := seq; n < seq+v1alpha1.MaxBatchMessages && n <= manyMessages; n++ {
+	for n := seq; n < seq+v1alpha1.MaxBatchMessages && n <= last; n++ {
 		batch.Spec.Messages = append(batch.Spec.Messages, v1alpha1.Message{
 			Sender: v1alpha1.MessageSender{Type: v1alpha1.SenderHuman, ID: admin}, Body: fmt.Sprintf("Message %d of many", n), At: at,
 		})
