@@ -77,19 +77,29 @@ func serve(t *testing.T, edits ...func(*board.Options)) *served {
 func (s *served) token(t *testing.T, name, role string, audiences ...string) string {
 	t.Helper()
 	s.env.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}})
-	if role != "" {
-		s.env.Create(t, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: s.namespace}},
-		})
-	}
+	s.bind(t, role, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: s.namespace})
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
 	if err := s.env.Client.SubResource("token").Create(t.Context(), account, request); err != nil {
 		t.Fatal(err)
 	}
 	return request.Status.Token
+}
+
+// bind gives somebody what a role of the cluster's own, viewer or editor, has of the kinds of Agent Rooms. Nobody puts roles
+// together on this API server.
+func (s *served) bind(t *testing.T, role string, subject rbacv1.Subject) {
+	t.Helper()
+	if role == "" {
+		return
+	}
+	for _, kind := range []string{"room", "task", "agent", "consent"} {
+		s.env.Create(t, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: subject.Name + "-" + kind},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "agentrooms-" + kind + "-" + role},
+			Subjects:   []rbacv1.Subject{subject},
+		})
+	}
 }
 
 // answer is what came back.
@@ -159,7 +169,7 @@ func (s *served) csrf(t *testing.T, c *http.Client) string {
 
 func TestASessionIsSealedAndHeldToItsSite(t *testing.T) {
 	s := serve(t)
-	token := s.token(t, "ann", "view")
+	token := s.token(t, "ann", "viewer")
 	c := browser(t)
 	a := do(t, c, http.MethodPost, s.url+"/signin", url.Values{"token": {token}}, nil)
 	cookie := a.header.Get("Set-Cookie")
@@ -210,7 +220,7 @@ func TestWhoeverHasNoTokenForTheClusterIsNotSignedIn(t *testing.T) {
 
 func TestOtherReplicasKnowTheSessionAndTheFormsOfOne(t *testing.T) {
 	one := serve(t)
-	c := one.signIn(t, one.token(t, "ann", "edit"))
+	c := one.signIn(t, one.token(t, "ann", "editor"))
 	csrf := one.csrf(t, c)
 	two := serve(t)
 	// Cookies are not kept apart by port.
@@ -226,7 +236,7 @@ func TestOtherReplicasKnowTheSessionAndTheFormsOfOne(t *testing.T) {
 
 func TestFormsOfOtherPagesAreRefused(t *testing.T) {
 	s := serve(t)
-	c := s.signIn(t, s.token(t, "ann", "edit"))
+	c := s.signIn(t, s.token(t, "ann", "editor"))
 	csrf := s.csrf(t, c)
 	at := s.url + "/rooms/" + s.room + "/state"
 	form := url.Values{"state": {"Paused"}, "csrf": {csrf}}
@@ -253,7 +263,7 @@ func TestFormsOfOtherPagesAreRefused(t *testing.T) {
 
 func TestEveryAnswerIsHardened(t *testing.T) {
 	s := serve(t)
-	c := s.signIn(t, s.token(t, "ann", "view"))
+	c := s.signIn(t, s.token(t, "ann", "viewer"))
 	for _, path := range []string{"/", "/signin", "/rooms/" + s.room, "/rooms/none", "/inbox", "/agents", "/nothing", "/static/x"} {
 		a := do(t, c, http.MethodGet, s.url+path, nil, nil)
 		csp := a.header.Get("Content-Security-Policy")
@@ -275,7 +285,7 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 
 func TestFormsAreBounded(t *testing.T) {
 	s := serve(t)
-	c := s.signIn(t, s.token(t, "ann", "edit"))
+	c := s.signIn(t, s.token(t, "ann", "editor"))
 	form := url.Values{"csrf": {s.csrf(t, c)}, "text": {strings.Repeat("x", 300<<10)}}
 	if a := do(t, c, http.MethodPost, s.url+"/rooms/"+s.room+"/messages", form, nil); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a form that is too large gave %d", a.status)
@@ -291,7 +301,7 @@ func TestFormsAreBounded(t *testing.T) {
 func TestACodeSignsInOnce(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, func(o *board.Options) { o.CodesDir = dir })
-	code, err := signin.Write(dir, s.token(t, "ann", "view"), time.Now())
+	code, err := signin.Write(dir, s.token(t, "ann", "viewer"), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,11 +327,7 @@ func TestAProxyIsBelievedOnlyWhereItIsTrusted(t *testing.T) {
 	if a.status != http.StatusOK || !strings.Contains(a.body, "no room that you may see") {
 		t.Errorf("somebody without rights got %d: %s", a.status, a.body)
 	}
-	s.env.Create(t, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "jos"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "writers"}},
-	})
+	s.bind(t, "editor", rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "writers"})
 	headers["X-Remote-Group"] = "writers"
 	c := browser(t)
 	page := do(t, c, http.MethodGet, s.url+"/rooms/"+s.room, nil, headers)
@@ -350,8 +356,8 @@ func TestRightsDecideWhatIsShownAndDone(t *testing.T) {
 		pause      int
 	}{
 		{"stranger", "", http.StatusNotFound, false, false, http.StatusNotFound},
-		{"reader", "view", http.StatusOK, true, false, http.StatusForbidden},
-		{"writer", "edit", http.StatusOK, true, true, http.StatusSeeOther},
+		{"reader", "viewer", http.StatusOK, true, false, http.StatusForbidden},
+		{"writer", "editor", http.StatusOK, true, true, http.StatusSeeOther},
 	} {
 		c := s.signIn(t, s.token(t, tc.name, tc.role))
 		page := do(t, c, http.MethodGet, s.url+"/rooms/"+s.room, nil, nil)
@@ -380,7 +386,7 @@ var cursorIn = regexp.MustCompile(`live\?at=([^"]+)"`)
 
 func TestAStreamSendsNothingToAPageThatIsUpToDateAndAllToOneThatIsNot(t *testing.T) {
 	s := serve(t)
-	c := s.signIn(t, s.token(t, "ann", "view"))
+	c := s.signIn(t, s.token(t, "ann", "viewer"))
 	page := do(t, c, http.MethodGet, s.url+"/rooms/"+s.room, nil, nil)
 	at := cursorIn.FindStringSubmatch(page.body)[1]
 	for name, tc := range map[string]struct {

@@ -119,6 +119,8 @@ export async function picture (page, name) {
   const dir = process.env.BOARD_PICTURES
   if (!dir) return
   mkdirSync(dir, { recursive: true })
+  await page.locator('.toast').waitFor({ state: 'detached', timeout: 20000 }).catch(() => {}) // none, or several that go soon
+  if (page.viewportSize().width > 1000) await page.setViewportSize({ width: 1120, height: 620 })
   await page.screenshot({ path: `${dir}/${name}.png`, animations: 'disabled' })
 }
 
