@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -33,7 +35,7 @@ type boardFlags struct {
 func (f *boardFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, "board", true, "serve the board, the pages for people, at /")
 	flags.StringVar(&f.keyFile, "board-key-file", "", "file with the key that people's sessions are sealed with: 32 bytes in base64, the same for every replica; "+
-		"without it sessions end with the process and no other replica knows them")
+		"without it, or when there is no such file, sessions end with the process and no other replica knows them")
 	flags.StringVar(&f.codesDir, "board-codes-dir", "", "folder of one-time codes to sign in with, as rooms signin makes them")
 	flags.BoolVar(&f.proxyHeaders, "board-proxy-headers", false,
 		"believe X-Remote-User and X-Remote-Group of the peers in --board-trusted-proxies; the bridge must be allowed to impersonate")
@@ -59,9 +61,12 @@ func (f *boardFlags) options() (o board.Options, err error) {
 	return o, err
 }
 
+// readKey reads a key, nil when there is no such file.
 func readKey(path string) ([]byte, error) {
 	info, err := os.Stat(path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
 		return nil, fmt.Errorf("--board-key-file: %w", err)
 	}
 	if info.Size() > maxKeyFile {
@@ -89,6 +94,9 @@ func (f *boardFlags) serve(
 	opts, err := f.options()
 	if err != nil {
 		return nil, err
+	}
+	if opts.Key == nil {
+		log.Warn("people's sessions are known to this replica only and end with it: there is no board key", "file", f.keyFile)
 	}
 	opts.View, opts.Config, opts.Logger, opts.Registry = v, cfg, log, registry
 	opts.Secure = strings.HasPrefix(publicURL, "https://")

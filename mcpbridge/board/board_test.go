@@ -133,7 +133,8 @@ func TestDigestsTellSnapshotsApart(t *testing.T) {
 	if len(seen) != 5 {
 		t.Errorf("five snapshots have %d digests", len(seen))
 	}
-	if snap("x", list{"l", []part{a}}).digest() != snap("x", list{"l", []part{a}}).digest() {
+	one, same := snap("x", list{"l", []part{a}}), snap("x", list{"l", []part{a}})
+	if one.digest() != same.digest() {
 		t.Error("the same has two digests")
 	}
 }

@@ -45,9 +45,9 @@ type Options struct {
 	SessionLife time.Duration
 	// RightsFor is how long it is believed what a person may do. 10 s.
 	RightsFor time.Duration
-	// KeepAlive is how often a silent stream sends a comment and looks at what only time changes. 15 s.
+	// KeepAlive is how often a stream sends a comment. 15 s.
 	KeepAlive time.Duration
-	// Recheck is how often a silent stream checks the person's rights. 1 minute.
+	// Recheck is how often a stream checks the person's rights, and looks at what changes with time only. 1 minute.
 	Recheck time.Duration
 	// Settle is the shortest time between two events of a stream: what changes in between goes out as one. 150 ms.
 	Settle time.Duration

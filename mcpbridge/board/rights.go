@@ -57,7 +57,7 @@ func (b *Board) askRules(ctx context.Context, p *person, namespace string) (*rul
 	}
 	found := &rules{list: review.Status.ResourceRules}
 	if review.Status.Incomplete {
-		found.ask = b.asking(p, api, namespace)
+		found.ask = b.asking(p, api, namespace) //nolint:contextcheck // it is asked long after this call
 	}
 	return found, nil
 }

@@ -118,7 +118,7 @@ func (b *Board) roomSnapshot(a *access) (*snapshot, error) {
 		return nil, err
 	}
 	if a.may.Tasks {
-		if err = b.fillBoard(a, v); err != nil {
+		if err := b.fillBoard(a, v); err != nil {
 			return nil, err
 		}
 	}

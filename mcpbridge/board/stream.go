@@ -134,8 +134,7 @@ func (f *follower) run(ctx context.Context) string {
 				return reason
 			}
 		case <-alive.C():
-			// Who falls silent is not announced.
-			if reason, going := f.updateQuietly(ctx); !going {
+			if reason, going := f.keepAlive(); !going {
 				return reason
 			}
 		case <-recheck.C():
@@ -214,7 +213,8 @@ func (f *follower) judge(err error) (reason string, going bool) {
 	return "", f.misses < maxMisses
 }
 
-func (f *follower) updateQuietly(ctx context.Context) (reason string, going bool) {
+// keepAlive shows the browser that the stream lives.
+func (f *follower) keepAlive() (reason string, going bool) {
 	if !f.board.clock.Now().Before(f.person.until) {
 		return "signed out", false
 	}

@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
@@ -334,6 +333,3 @@ func (b *Board) matching(room *v1alpha1.Room, columnKey, assignee string) []*v1a
 	})
 	return found
 }
-
-// oneLine gives the beginning of a text.
-func oneLine(s string) string { return tasks.Truncate(strings.Join(strings.Fields(s), " "), 140) }

@@ -133,4 +133,3 @@ func batchOf(room *v1alpha1.Room, number, seq, last int64, at metav1.MicroTime) 
 	}
 	return batch
 }
-
