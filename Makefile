@@ -58,7 +58,7 @@ GENERATED := \
 	dist/install.yaml
 
 # Folders with an npm lock file hold tests of their own.
-NPM_TESTS := $(patsubst %/package-lock.json,%,$(wildcard test/conformance/package-lock.json test/sdk/package-lock.json))
+NPM_TESTS := $(patsubst %/package-lock.json,%,$(wildcard test/board/package-lock.json test/conformance/package-lock.json test/sdk/package-lock.json))
 
 ##@ General
 

@@ -19,6 +19,12 @@ import (
 type Options struct {
 	// Toolsets to serve, at least one. The first is served at /mcp too, each at /mcp/<name>.
 	Toolsets []toolset.Toolset
+	// Board makes the pages for people, which are served at / and below. None when nil.
+	Board func(Bounds) (http.Handler, error)
+	// MaxPageStreams bounds the streams of pages that are open at once. 2048.
+	MaxPageStreams int
+	// MaxPageStreamsPerPerson bounds those of a person. 64.
+	MaxPageStreamsPerPerson int
 	// Authenticator says whose a bearer token is. Required. The server caches its answers.
 	Authenticator Authenticator
 	// Audience of the tokens, for messages to callers. "agentrooms".
@@ -102,6 +108,8 @@ func (o *Options) complete() error {
 	orDefault(&o.MaxConcurrent, 64)
 	orDefault(&o.MaxStreams, 4096)
 	orDefault(&o.MaxStreamsPerAgent, 16)
+	orDefault(&o.MaxPageStreams, 2048)
+	orDefault(&o.MaxPageStreamsPerPerson, 64)
 	orDefault(&o.KeepAlive, 20*time.Second)
 	orDefault(&o.Recheck, time.Minute)
 	orDefault(&o.MaxStreamAge, 30*time.Minute)

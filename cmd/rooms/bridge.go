@@ -43,15 +43,16 @@ type bridgeFlags struct {
 	authorizationServers []string
 	drainTimeout         time.Duration
 	blobs                blobFlags
+	board                boardFlags
 }
 
 func newBridgeCommand() *cobra.Command {
 	f := &bridgeFlags{}
 	cmd := &cobra.Command{
 		Use:   "bridge",
-		Short: "Serve the rooms to agents over MCP",
-		Long: `Serve the rooms to agents over MCP, at /mcp. Agents call with a Kubernetes token of the audience agentrooms. Any number of
-replicas may run: each can serve any request.`,
+		Short: "Serve the rooms to agents over MCP, and to people as web pages",
+		Long: `Serve the rooms to agents over MCP, at /mcp, and to people as web pages, at /. Agents call with a Kubernetes token of the
+audience agentrooms, people sign in with one of the cluster's own. Any number of replicas may run: each can serve any request.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.ErrOrStderr()) },
 	}
@@ -68,6 +69,7 @@ replicas may run: each can serve any request.`,
 	flags.StringSliceVar(&f.authorizationServers, "authorization-servers", nil, "OAuth issuers that clients can get tokens from")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 0, "how long requests may take to finish after SIGTERM (default 50s)")
 	f.blobs.add(flags)
+	f.board.register(flags)
 	return cmd
 }
 
@@ -122,7 +124,12 @@ func (f *bridgeFlags) server(ctx context.Context, cfg *rest.Config, log *slog.Lo
 	if err != nil {
 		return nil, fmt.Errorf("making the rooms toolset: %w", err)
 	}
+	pages, err := f.board.serve(cfg, set.View(), f.publicURL, log, registry)
+	if err != nil {
+		return nil, err
+	}
 	opts := mcpbridge.Options{
+		Board:         pages,
 		Toolsets:      []toolset.Toolset{set},
 		Authenticator: &mcpbridge.TokenReviewer{Reviews: client.AuthenticationV1().TokenReviews(), Audience: f.audience},
 		Audience:      f.audience,

@@ -9,13 +9,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/agentrooms/agentrooms/internal/blobs"
-	"github.com/agentrooms/agentrooms/mcpbridge/toolset"
 	"github.com/agentrooms/agentrooms/mcpbridge/toolsets/rooms"
 )
 
 func newRoomsToolset(
 	ctx context.Context, cfg *rest.Config, log *slog.Logger, registry *prometheus.Registry, store *blobs.Store,
-) (toolset.Toolset, error) {
+) (*rooms.Toolset, error) {
 	return rooms.New(ctx, rooms.Options{
 		Config: cfg, Logger: logr.FromSlogHandler(log.Handler()), Registry: registry, Blobs: store,
 	})

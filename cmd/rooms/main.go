@@ -33,7 +33,7 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(newUpCommand(), newManagerCommand(), newBridgeCommand(), newListenCommand(), newWorkCommand(), newGuardCommand(),
+	cmd.AddCommand(newUpCommand(), newManagerCommand(), newBridgeCommand(), newSignInCommand(), newListenCommand(), newWorkCommand(), newGuardCommand(),
 		newAssetsCommand(), newVersionCommand())
 	return cmd
 }

@@ -59,8 +59,7 @@ func (p *Person) decide(
 	})
 }
 
-// Proposal is what an assignment looks like to the assignee's owner. The Assignee is empty when nobody is assigned, or the agent
-// does not exist.
+// proposal is what an assignment looks like to the assignee's owner.
 func (p *Person) proposal(ctx context.Context, task *v1alpha1.Task) (consent.Proposal, error) {
 	room, err := p.roomOf(ctx, task)
 	if err != nil {
@@ -70,42 +69,27 @@ func (p *Person) proposal(ctx context.Context, task *v1alpha1.Task) (consent.Pro
 	if err != nil {
 		return consent.Proposal{}, err
 	}
-	var out consent.Proposal
+	parties := consent.Parties{InRoom: members.Person}
 	if task.Spec.Assignee != "" {
-		assignee, err := p.agent(ctx, task.Namespace, members, task.Spec.Assignee)
-		if err != nil {
+		if parties.Assignee, err = p.agent(ctx, task.Namespace, members, task.Spec.Assignee); err != nil {
 			return consent.Proposal{}, err
 		}
-		if assignee == nil {
+		if parties.Assignee == nil {
 			return consent.Proposal{}, problem.New(problem.NotFound, "no agent that you may see is called %s", quote(task.Spec.Assignee))
 		}
-		out.Assignee, out.AssigneeOwner = ids.Plate(assignee), assignee.Spec.Owner
 	}
-	if out.Proposer, err = p.proposer(ctx, task, members); err != nil {
-		return consent.Proposal{}, err
-	}
-	out.ProposerInRoom = members.Person(out.Proposer)
-	out.Consent, err = p.Consent(ctx, room, out.AssigneeOwner)
-	return out, err
-}
-
-// proposer gives the person for whom a task was assigned, empty when that is not known.
-func (p *Person) proposer(ctx context.Context, task *v1alpha1.Task, members Members) (string, error) {
-	by := task.Spec.AssignedBy
-	if by == nil {
-		by = task.Spec.Creator
-	}
-	if by == nil || by.Plate == "" {
-		if by == nil {
-			return "", nil
+	if by := consent.AssignedBy(task); by != nil && by.Plate != "" {
+		if parties.Assigner, err = p.agent(ctx, task.Namespace, members, by.Plate); err != nil {
+			return consent.Proposal{}, err
 		}
-		return by.User, nil
 	}
-	a, err := p.agent(ctx, task.Namespace, members, by.Plate)
-	if err != nil || a == nil {
-		return "", err
+	var unread error
+	parties.InForce = func(owner string) (inForce *v1alpha1.Consent) {
+		inForce, unread = p.Consent(ctx, room, owner)
+		return inForce
 	}
-	return a.Spec.Owner, nil
+	proposal := consent.Propose(task, parties)
+	return proposal, unread
 }
 
 // agent finds an agent by plate, or by its name in a namespace, nil when the person sees none.

@@ -96,13 +96,17 @@ func (s *system) startBridge(ctx context.Context, i int, kubeconfig string) (err
 	if i == 0 {
 		s.firstPort = b.port
 	}
-	b.Process, err = s.startRooms(name, "bridge",
+	flags, err := s.boardFlags()
+	if err != nil {
+		return err
+	}
+	b.Process, err = s.startRooms(name, "bridge", append(flags,
 		"--kubeconfig", kubeconfig,
 		"--listen", datadir.Loopback(b.port),
 		"--metrics-bind-address", datadir.Loopback(b.metrics),
 		"--rate-limits", limits,
 		"--blob-url", s.blobURL(),
-		"--blob-public-url", s.transferURL())
+		"--blob-public-url", s.transferURL())...)
 	s.bridges = append(s.bridges, b)
 	return err
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -146,6 +147,12 @@ func (v *View) onBatch(k roomlog.Key, batch *v1alpha1.MessageBatch) {
 	for plate := range plates {
 		v.Hub.publish(InboxTopic(plate))
 	}
+	v.mu.RLock()
+	room, known := v.chains[k]
+	v.mu.RUnlock()
+	if known {
+		v.Hub.publish(LogTopic(room))
+	}
 }
 
 func (v *View) onRoom(old, next *v1alpha1.Room) {
@@ -164,6 +171,7 @@ func (v *View) onRoom(old, next *v1alpha1.Room) {
 	if next == nil {
 		v.Book.Drop(roomlog.KeyOf(old))
 	}
+	v.Hub.publish(RoomsTopic)
 	if old == nil || next == nil || old.Generation != next.Generation || old.UID != next.UID {
 		v.dropMembership()
 		v.Hub.publish(MembersTopic)
@@ -241,6 +249,7 @@ func (v *View) indexTask(t *v1alpha1.Task) {
 }
 
 func (v *View) onConsent(old, next *v1alpha1.Consent) {
+	defer v.Hub.publish(ConsentsTopic)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if old != nil {
@@ -275,6 +284,7 @@ func (v *View) onLease(old, next *coordinationv1.Lease) {
 		} else {
 			v.expiry.Remaining(keyOf(l).String(), next, v.clock.Now())
 		}
+		v.publishLease(l)
 	}
 	if plate := l.Labels[v1alpha1.InstanceLabel]; plate != "" {
 		if next == nil {
@@ -282,6 +292,20 @@ func (v *View) onLease(old, next *coordinationv1.Lease) {
 		} else {
 			v.presence.put(plate, next)
 		}
+		if old == nil || next == nil || !maps.Equal(old.Annotations, next.Annotations) {
+			v.Hub.publish(PresenceTopic)
+		}
+	}
+}
+
+// publishLease tells of the Lease of a task.
+func (v *View) publishLease(l *coordinationv1.Lease) {
+	task, ok := v.tasks.get(l.Namespace, l.Labels[v1alpha1.TaskLabel])
+	if !ok {
+		return
+	}
+	if room, ok := v.rooms.get(task.Namespace, task.Spec.RoomRef.Name); ok {
+		v.Hub.publish(LeasesTopic(ids.ID(room)))
 	}
 }
 
@@ -300,6 +324,12 @@ func (v *View) RoomByID(id string) (*v1alpha1.Room, bool) {
 func (v *View) Room(namespace, name string) (*v1alpha1.Room, bool) {
 	return v.rooms.get(namespace, name)
 }
+
+// Rooms gives all rooms in no order.
+func (v *View) Rooms() []*v1alpha1.Room { return v.rooms.all() }
+
+// Agents gives all agents in no order.
+func (v *View) Agents() []*v1alpha1.Agent { return v.agents.all() }
 
 // TaskByID finds a task by its id.
 func (v *View) TaskByID(id string) (*v1alpha1.Task, bool) {

@@ -121,6 +121,9 @@ func (t *Toolset) follow(ctx context.Context, source *view.Source) {
 	t.ready.Store(true)
 }
 
+// View gives what the replica sees of the cluster, for others that show it.
+func (t *Toolset) View() *view.View { return t.view }
+
 // Name of the toolset.
 func (t *Toolset) Name() string { return "rooms" }
 
