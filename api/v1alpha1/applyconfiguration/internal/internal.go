@@ -102,6 +102,21 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: plate
       type:
         scalar: string
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.CarriedMention
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: index
+      type:
+        scalar: numeric
+    - name: seq
+      type:
+        scalar: numeric
+    - name: session
+      type:
+        scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.ClaimEnd
   scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.Consent
@@ -223,6 +238,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: ackedThrough
       type:
         scalar: numeric
+    - name: carried
+      type:
+        list:
+          elementType:
+            namedType: com.github.agentrooms.agentrooms.api.v1alpha1.CarriedMention
+          elementRelationship: atomic
     - name: deliveredThrough
       type:
         scalar: numeric
@@ -379,6 +400,27 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.RoomStatus
       default:
         observedGeneration: -1
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.RoomArchive
+  map:
+    fields:
+    - name: bytes
+      type:
+        scalar: numeric
+    - name: segments
+      type:
+        scalar: numeric
+    - name: throughBatch
+      type:
+        scalar: numeric
+    - name: throughBatchSeq
+      type:
+        scalar: numeric
+    - name: throughSeq
+      type:
+        scalar: numeric
+    - name: throughTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.RoomLimits
   map:
     fields:
@@ -448,6 +490,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.RoomStatus
   map:
     fields:
+    - name: archive
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.RoomArchive
     - name: conditions
       type:
         list:
