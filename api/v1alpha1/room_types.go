@@ -220,16 +220,20 @@ type RoomArchive struct {
 
 	// throughTime is when the API server took the last message up to throughSeq.
 	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	ThroughTime metav1.Time `json:"throughTime"`
 
 	// segments in the blob store.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1099511627
 	Segments int64 `json:"segments,omitempty"`
 
 	// bytes that the segments have there.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1125899906842624
 	Bytes int64 `json:"bytes,omitempty"`
 }
 
