@@ -42,6 +42,13 @@ func New(mgr ctrl.Manager) (*Logs, error) {
 	return l, nil
 }
 
+// Over gives Logs of a Book that somebody else keeps.
+func Over(book *roomlog.Book) *Logs {
+	l := &Logs{Book: book, ready: make(chan struct{})}
+	close(l.ready)
+	return l
+}
+
 // Ready is closed when everything that existed has come.
 func (l *Logs) Ready() <-chan struct{} { return l.ready }
 
