@@ -174,7 +174,9 @@ func TestNext(t *testing.T) {
 }
 
 // counted gives how many segments a reader has read.
-func counted(r *Reader, result string) float64 { return testutil.ToFloat64(r.reads.WithLabelValues(result)) }
+func counted(r *Reader, result string) float64 {
+	return testutil.ToFloat64(r.reads.WithLabelValues(result))
+}
 
 func TestReadsAreFewAndBounded(t *testing.T) {
 	b, _ := folder(t)

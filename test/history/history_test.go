@@ -3,6 +3,7 @@ package history_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,8 +81,7 @@ func TestARoomOf200000Messages(t *testing.T) {
 	next, want := int64(0), int64(total+1)
 	for {
 		page := must[rooms.Page](b, "cc", "read_room", map[string]any{"room": room, "before_seq": next, "limit": 100})
-		for i := len(page.Messages) - 1; i >= 0; i-- {
-			m := page.Messages[i]
+		for _, m := range slices.Backward(page.Messages) {
 			if m.Seq != want || (m.Seq <= total && m.Body != body(m.Seq)) {
 				t.Fatalf("seq %d stands where %d should", m.Seq, want)
 			}
@@ -205,8 +205,8 @@ func (w *world) intact(running *bridge, round int) {
 		next, want := int64(0), w.last
 		for want > 0 {
 			page := must[rooms.Page](b, "cc", "read_room", map[string]any{"room": w.id(), "before_seq": next, "limit": 100})
-			for i := len(page.Messages) - 1; i >= 0; i-- {
-				if m := page.Messages[i]; m.Seq != want || m.Body != body(m.Seq) {
+			for _, m := range slices.Backward(page.Messages) {
+				if m.Seq != want || m.Body != body(m.Seq) {
 					w.Fatalf("round %d, the %s replica: seq %d stands where %d should", round, name, m.Seq, want)
 				}
 				want--

@@ -6,7 +6,6 @@ import (
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/archive"
-	"github.com/agentrooms/agentrooms/internal/inboxes"
 	"github.com/agentrooms/agentrooms/internal/roomlog"
 )
 
@@ -54,9 +53,4 @@ func (t *Toolset) noted(err error) error {
 		t.log.Error(trouble, "Reading old messages failed")
 	}
 	return err
-}
-
-// refs gives all mentions of the caller in a room, those of old messages too, as its Inbox stands.
-func (t *Toolset) refs(a *access, s *v1alpha1.InboxStatus) []inboxes.Ref {
-	return inboxes.All(s, t.view.Log(a.room).Refs(a.caller.Plate))
 }
