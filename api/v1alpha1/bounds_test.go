@@ -41,7 +41,7 @@ var bounds = map[string][]bound{
 		{"spec.roomRef.name", characters, 1, 63, ""},
 		{"spec.plate", characters, 35, 35, ""},
 		{"status.lastReadSeq", value, 0, 1 << 40, ""},
-		{"status.ackedThrough", value, 0, 1 << 40, "status: {acked: null, deliveries: null}"},
+		{"status.ackedThrough", value, 0, 1 << 40, "status: {acked: null, deliveries: null, carried: null}"},
 		{"status.deliveredThrough", value, 0, 1 << 40, ""},
 		{"status.acked", items, 0, 512, ""},
 		{"status.acked[].seq", value, 1, 1 << 40, "status: {ackedThrough: 0}"},
@@ -50,6 +50,10 @@ var bounds = map[string][]bound{
 		{"status.deliveries[].seq", value, 1, 1 << 40, "status: {ackedThrough: 0}"},
 		{"status.deliveries[].index", value, 0, 49, ""},
 		{"status.deliveries[].session", characters, 1, 64, ""},
+		{"status.carried", items, 0, 1024, ""},
+		{"status.carried[].seq", value, 1, 1 << 40, "status: {ackedThrough: 0}"},
+		{"status.carried[].index", value, 0, 49, ""},
+		{"status.carried[].session", characters, 0, 64, ""},
 	},
 	"MessageBatch": {
 		{"spec.roomRef.name", characters, 1, 63, ""},
@@ -82,6 +86,11 @@ var bounds = map[string][]bound{
 		{"spec.retention.fileVersions", value, 1, 10000, ""},
 		{"spec.limits.openTasks", value, 1, 100000, ""},
 		{"status.id", characters, 0, 26, ""},
+		{"status.archive.throughSeq", value, 1, 1 << 40, ""},
+		{"status.archive.throughBatch", value, 0, 9999999999, ""},
+		{"status.archive.throughBatchSeq", value, 0, 1 << 40, ""},
+		{"status.archive.segments", value, 0, 1099511627, ""},
+		{"status.archive.bytes", value, 0, 1 << 50, ""},
 		{"status.conditions", items, 0, 8, ""},
 	},
 	"Task": {
@@ -187,17 +196,18 @@ var enums = map[string]map[string][]string{
 var required = map[string][]string{
 	"Agent":        {"spec", "spec.displayName", "spec.owner", "spec.subjects[].kind", "spec.subjects[].name"},
 	"Consent":      {"spec", "spec.roomRef", "spec.roomRef.name", "spec.owner"},
-	"Inbox":        {"spec", "spec.roomRef", "spec.roomRef.name", "spec.plate", "status.acked[].seq", "status.acked[].index", "status.deliveries[].seq", "status.deliveries[].index", "status.deliveries[].session", "status.deliveries[].until"},
+	"Inbox":        {"spec", "spec.roomRef", "spec.roomRef.name", "spec.plate", "status.acked[].seq", "status.acked[].index", "status.deliveries[].seq", "status.deliveries[].index", "status.deliveries[].session", "status.deliveries[].until", "status.carried[].seq", "status.carried[].index", "status.carried[].at"},
 	"MessageBatch": {"spec", "spec.roomRef", "spec.roomRef.name", "spec.number", "spec.firstSeq", "spec.writer", "spec.messages", "spec.messages[].sender", "spec.messages[].sender.type", "spec.messages[].sender.id", "spec.messages[].body", "spec.messages[].at", "spec.messages[].mentions[].plate"},
-	"Room":         {"spec", "spec.displayName"},
+	"Room":         {"spec", "spec.displayName", "status.archive.throughSeq", "status.archive.throughTime"},
 	"Task":         {"spec", "spec.roomRef", "spec.roomRef.name", "spec.title", "spec.definitionOfDone", "spec.decision.verdict", "spec.intervention.id", "spec.intervention.action", "status.intervention.id", "status.state", "status.epoch", "status.consent.state", "status.claim.holder", "status.lastClaim.holder", "status.lastClaim.epoch", "status.lastClaim.ended", "status.record.plate", "status.record.state", "status.contested[].plate", "status.contested[].state", "status.history[].to"},
 }
 
 // times lists the fields that hold a time: whole seconds, or microseconds. A Go client can read nothing else back, and one
 // object that it cannot read would blind every controller.
 var times = map[string]map[string]string{
-	"Inbox":        {"status.deliveries[].until": "microseconds"},
+	"Inbox":        {"status.deliveries[].until": "microseconds", "status.carried[].at": "microseconds"},
 	"MessageBatch": {"spec.messages[].at": "microseconds"},
+	"Room":         {"status.archive.throughTime": "seconds"},
 	"Task": {
 		"status.claim.acquiredAt": "microseconds",
 		"status.consent.at":       "seconds",

@@ -29,6 +29,7 @@ status:
   lastSeq: 7
   tasks: {todo: 1, doing: 1, blocked: 1, done: 1, failed: 1, cancelled: 1}
   members: 3
+  archive: {throughSeq: 2000, throughBatch: 40, throughBatchSeq: 1990, throughTime: "2026-01-01T00:00:00Z", segments: 2, bytes: 90000}
   conditions: [{type: Ready, status: "True", observedGeneration: 1, reason: Ready, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `,
 	"Agent": `
@@ -96,6 +97,7 @@ status:
   deliveredThrough: 3
   acked: [{seq: 3, index: 0}]
   deliveries: [{seq: 2, index: 1, session: s1, until: "2026-01-01T00:00:00.000000Z"}]
+  carried: [{seq: 2, index: 1, session: s1, at: "2026-01-01T00:00:00.000000Z"}]
 `,
 	"Task": `
 apiVersion: agentrooms.dev/v1alpha1

@@ -15,7 +15,9 @@ import (
 func newRoomsToolset(
 	ctx context.Context, cfg *rest.Config, log *slog.Logger, registry *prometheus.Registry, store *blobs.Store,
 ) (*rooms.Toolset, error) {
-	return rooms.New(ctx, rooms.Options{
-		Config: cfg, Logger: logr.FromSlogHandler(log.Handler()), Registry: registry, Blobs: store,
-	})
+	o := rooms.Options{Config: cfg, Logger: logr.FromSlogHandler(log.Handler()), Registry: registry, Blobs: store}
+	if store != nil {
+		o.Bucket = store.Bucket()
+	}
+	return rooms.New(ctx, o)
 }

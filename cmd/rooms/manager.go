@@ -33,7 +33,7 @@ func newManagerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "manager",
 		Short: "Run the controllers",
-		Long: `Run the controllers of rooms, agents, tasks, consents and inboxes. With --leader-elect any number of replicas may run: one of
+		Long: `Run the controllers of rooms, agents, tasks, consents, files and inboxes. With --leader-elect any number of replicas may run: one of
 them acts, the others are warm.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.ErrOrStderr()) },
@@ -71,6 +71,9 @@ func (f *managerFlags) run(ctx context.Context, logs io.Writer) error {
 	}
 	if f.Controllers.Blobs, err = f.blobs.open(ctx); err != nil {
 		return err
+	}
+	if f.Controllers.Blobs != nil {
+		f.Bucket = f.Controllers.Blobs.Bucket()
 	}
 	gctune.Headroom(heapHeadroom)
 	mgr, err := manager.New(ctx, cfg, f.Options)

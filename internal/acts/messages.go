@@ -52,7 +52,7 @@ func (p *Person) Send(ctx context.Context, room *v1alpha1.Room, d Draft) (Sent, 
 			return Sent{}, Explain(err, doing)
 		}
 	}
-	receipt, err := roomlog.NewCommitter(p.Batches(), book, p.Clock, p.writer).AsPerson().Send(ctx, room, m)
+	receipt, err := roomlog.NewCommitter(p.Batches(), book, p.Clock, p.writer, nil).AsPerson().Send(ctx, room, m)
 	if err != nil {
 		return Sent{}, Explain(err, doing)
 	}
@@ -164,6 +164,15 @@ func (b *Batches) Get(ctx context.Context, namespace, name string) (*v1alpha1.Me
 	}
 	batch.ManagedFields = nil
 	return batch, nil
+}
+
+// Room reads a room.
+func (b *Batches) Room(ctx context.Context, namespace, name string) (*v1alpha1.Room, error) {
+	room := &v1alpha1.Room{}
+	if err := b.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, room); err != nil {
+		return nil, err //nolint:wrapcheck // the committer judges the API server's own error
+	}
+	return room, nil
 }
 
 // maxPages bounds how far the oldest batch is looked for behind those of an earlier room of the name.

@@ -183,7 +183,7 @@ func TestWhatStrangersWriteIsText(t *testing.T) {
 		// With kubectl people can write what acts and the bridge refuse.
 		batches, book := h.As(people.Bob).Batches(), roomlog.NewBook(nil)
 		must(t, book.Open(t.Context(), batches, h.Room, func(*v1alpha1.MessageBatch) bool { return true }))
-		_, err := roomlog.NewCommitter(batches, book, clock.RealClock{}, "kubectl").Send(t.Context(), h.Room,
+		_, err := roomlog.NewCommitter(batches, book, clock.RealClock{}, "kubectl", nil).Send(t.Context(), h.Room,
 			v1alpha1.Message{Sender: acts.Sender(people.Bob), Body: text})
 		must(t, err)
 	}

@@ -28,7 +28,6 @@ type tail struct {
 	since    time.Duration
 	follow   bool
 	book     *roomlog.Book
-	kept     []*v1alpha1.MessageBatch
 	shown    int64
 	said     directory
 	saidRead time.Time
@@ -132,7 +131,7 @@ func (t *tail) watch(ctx context.Context, begun *bool) error {
 // begin reads what was said before, or since what was shown.
 func (t *tail) begin(ctx context.Context) error {
 	if t.book == nil {
-		t.open()
+		t.book = roomlog.NewBook(nil)
 		if err := t.book.Open(ctx, t.o.person.Batches(), t.room, t.enough()); err != nil {
 			return acts.Explain(err, "reading room "+t.room.Name)
 		}
@@ -143,23 +142,9 @@ func (t *tail) begin(ctx context.Context) error {
 	return t.show(ctx)
 }
 
-// open begins a new Book, whose batches are kept until they were shown.
-func (t *tail) open() {
-	t.kept = nil
-	t.book = roomlog.NewBook(func(_ roomlog.Key, b *v1alpha1.MessageBatch) { t.kept = append(t.kept, b) })
-}
-
-// last gives the number of the last batch that was taken in.
-func (t *tail) last() int64 {
-	if len(t.kept) == 0 {
-		return 0
-	}
-	return t.kept[len(t.kept)-1].Spec.Number
-}
-
 // committer reads on; it writes nothing.
 func (t *tail) committer() *roomlog.Committer {
-	return roomlog.NewCommitter(t.o.person.Batches(), t.book, t.o.person.Clock, "tail")
+	return roomlog.NewCommitter(t.o.person.Batches(), t.book, t.o.person.Clock, "tail", nil)
 }
 
 // enough says when to go no further back.
@@ -190,23 +175,20 @@ func (t *tail) saw(ctx context.Context, batch *v1alpha1.MessageBatch) error {
 		return nil
 	}
 	t.book.Apply(batch)
-	if t.last() < batch.Spec.Number {
+	if t.log().End() < batch.Spec.Number {
 		if err := t.committer().CatchUp(ctx, t.room); err != nil {
 			return acts.Explain(err, "reading room "+t.room.Name)
 		}
-	}
-	if t.last() < batch.Spec.Number {
-		t.open()
-		t.book.Apply(batch)
-		t.book.Settle()
-		_, _ = fmt.Fprintf(t.o.Err, "… messages %d to %d are no longer in the cluster\n", t.shown+1, batch.Spec.FirstSeq-1)
-		t.shown = batch.Spec.FirstSeq - 1
 	}
 	return t.show(ctx)
 }
 
 // show writes what was not shown yet.
 func (t *tail) show(ctx context.Context) error {
+	if first := t.log().FirstSeq(); t.shown+1 < first {
+		_, _ = fmt.Fprintf(t.o.Err, "… messages %d to %d have moved to the archive\n", t.shown+1, first-1)
+		t.shown = first - 1
+	}
 	for {
 		e, ok := t.log().At(t.shown + 1)
 		if !ok {
@@ -217,10 +199,7 @@ func (t *tail) show(ctx context.Context) error {
 		}
 		t.shown = e.Seq
 	}
-	for len(t.kept) > 1 { // the last one says where the log goes on
-		t.book.Forget(t.kept[0])
-		t.kept = t.kept[1:]
-	}
+	t.log().Trim(1) // the last one says where the log goes on
 	return nil
 }
 

@@ -30,7 +30,8 @@ const (
 
 // Open reads the end of a room's log into the Book, for a process that does not watch it. It asks about as often as the
 // logarithm of the log's length to find the last batch, and then goes back batch by batch until enough says that the batch
-// it is given is old enough. The log in the Book must be empty before.
+// it is given is old enough, or to the seam that the room's status has. The room must have been read within Grace, and the
+// log in the Book must be empty before.
 func (b *Book) Open(ctx context.Context, r Reader, room *v1alpha1.Room, enough func(*v1alpha1.MessageBatch) bool) error {
 	e := &ending{reader: r, room: room}
 	first, last, err := e.find(ctx)
@@ -41,10 +42,14 @@ func (b *Book) Open(ctx context.Context, r Reader, room *v1alpha1.Room, enough f
 	if err != nil {
 		return err
 	}
+	b.Saw(room)
+	log := b.Log(KeyOf(room))
+	log.begin(batches[len(batches)-1])
 	for _, batch := range slices.Backward(batches) {
 		b.Apply(batch)
 	}
-	b.Settle()
+	// The numbers behind the seam have no gap, so that none of these was free again.
+	log.prove(last.Spec.Number)
 	return nil
 }
 
@@ -68,9 +73,21 @@ func (e *ending) get(ctx context.Context, number int64) (*v1alpha1.MessageBatch,
 	return batch, nil
 }
 
-// find gives the number of the oldest batch and the last batch, nil when the log is empty.
+// begin makes an empty log begin with a batch that was read in its middle, which says itself where it stands. Where the log
+// begins with that batch anyway, its place is known.
+func (l *Log) begin(oldest *v1alpha1.MessageBatch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.batches) == 0 && l.first != oldest.Spec.Number {
+		l.first, l.next = oldest.Spec.Number, oldest.Spec.FirstSeq
+	}
+	l.proven = max(l.proven, oldest.Spec.Number)
+}
+
+// find gives the number of the oldest batch that the cluster needs, and the last batch, nil when the log is empty. It begins
+// behind the seam: a number before it may be free, or taken by a writer who does not know better.
 func (e *ending) find(ctx context.Context) (first int64, last *v1alpha1.MessageBatch, err error) {
-	if last, err = e.get(ctx, 1); err != nil {
+	if last, err = e.get(ctx, SeamOf(e.room).Batch+1); err != nil {
 		return 0, nil, err
 	}
 	if last == nil {

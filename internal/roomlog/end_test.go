@@ -127,7 +127,7 @@ func TestNobodyIsLedAstrayByALiar(t *testing.T) {
 	if got := book.Log(roomlog.KeyOf(room)).LastSeq(); got != 80 {
 		t.Errorf("the log ends with %d, want 80", got)
 	}
-	c := roomlog.NewCommitter(r, book, clock.RealClock{}, "w")
+	c := roomlog.NewCommitter(r, book, clock.RealClock{}, "w", nil)
 	if receipt, err := c.Send(t.Context(), room, message("next", "")); err != nil || receipt.Seq != 81 {
 		t.Errorf("sent as %d: %v", receipt.Seq, err)
 	}

@@ -103,7 +103,6 @@ func (s *Source) Start(ctx context.Context) error {
 			return fmt.Errorf("waiting for the view of the cluster: %w", ctx.Err())
 		}
 	}
-	s.view.Book.Settle()
 	return nil
 }
 

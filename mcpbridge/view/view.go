@@ -168,8 +168,11 @@ func (v *View) onRoom(old, next *v1alpha1.Room) {
 		v.chains[roomlog.KeyOf(next)] = ids.ID(next)
 	}
 	v.mu.Unlock()
-	if next == nil {
+	if old != nil && (next == nil || next.UID != old.UID) {
 		v.Book.Drop(roomlog.KeyOf(old))
+	}
+	if next != nil {
+		v.Book.Saw(next)
 	}
 	v.Hub.publish(RoomsTopic)
 	if old == nil || next == nil || old.Generation != next.Generation || old.UID != next.UID {

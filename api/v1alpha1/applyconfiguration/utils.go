@@ -27,6 +27,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.AgentSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentStatus"):
 		return &apiv1alpha1.AgentStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CarriedMention"):
+		return &apiv1alpha1.CarriedMentionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Consent"):
 		return &apiv1alpha1.ConsentApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConsentSpec"):
@@ -71,6 +73,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.MessageSenderApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Room"):
 		return &apiv1alpha1.RoomApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RoomArchive"):
+		return &apiv1alpha1.RoomArchiveApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RoomLimits"):
 		return &apiv1alpha1.RoomLimitsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RoomMember"):

@@ -28,6 +28,8 @@ const (
 	AgentSubject = "subject"
 	// RoomMember finds Rooms by member agents: by plate, or by name within the namespace.
 	RoomMember = "member"
+	// BatchRoom finds MessageBatches by the name of their Room. It is a selectable field as well.
+	BatchRoom = Room
 	// LeasePlate finds the Leases of instances by the plate of their agent.
 	LeasePlate = "instance"
 )
@@ -44,6 +46,7 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.Task{}, TaskBlocker, taskBlockers},
 		{&v1alpha1.Consent{}, Room, consentRoom},
 		{&v1alpha1.File{}, Room, fileRoom},
+		{&v1alpha1.MessageBatch{}, BatchRoom, batchRoom},
 		{&v1alpha1.Consent{}, Owner, consentOwner},
 		{&v1alpha1.Agent{}, Owner, agentOwner},
 		{&v1alpha1.Agent{}, AgentPlate, agentPlate},
@@ -92,6 +95,10 @@ func taskAgents(o client.Object) []string {
 
 func taskBlockers(o client.Object) []string {
 	return o.(*v1alpha1.Task).Spec.DependsOn
+}
+
+func batchRoom(o client.Object) []string {
+	return []string{o.(*v1alpha1.MessageBatch).Spec.RoomRef.Name}
 }
 
 func consentRoom(o client.Object) []string {

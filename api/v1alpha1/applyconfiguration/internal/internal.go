@@ -103,6 +103,21 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: plate
       type:
         scalar: string
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.CarriedMention
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: index
+      type:
+        scalar: numeric
+    - name: seq
+      type:
+        scalar: numeric
+    - name: session
+      type:
+        scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.ClaimEnd
   scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.Consent
@@ -349,6 +364,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+    - name: carried
+      type:
+        list:
+          elementType:
+            namedType: com.github.agentrooms.agentrooms.api.v1alpha1.CarriedMention
+          elementRelationship: atomic
     - name: deliveredThrough
       type:
         scalar: numeric
@@ -366,6 +387,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.InterventionAction
+  scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.LeaseExpiryAction
   scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.LeasePolicy
@@ -507,6 +530,27 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.RoomStatus
       default:
         observedGeneration: -1
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.RoomArchive
+  map:
+    fields:
+    - name: bytes
+      type:
+        scalar: numeric
+    - name: segments
+      type:
+        scalar: numeric
+    - name: throughBatch
+      type:
+        scalar: numeric
+    - name: throughBatchSeq
+      type:
+        scalar: numeric
+    - name: throughSeq
+      type:
+        scalar: numeric
+    - name: throughTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.RoomLimits
   map:
     fields:
@@ -582,6 +626,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.RoomStatus
   map:
     fields:
+    - name: archive
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.RoomArchive
     - name: conditions
       type:
         list:
@@ -756,6 +803,33 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: to
       type:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskState
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.TaskIntervened
+  map:
+    fields:
+    - name: id
+      type:
+        scalar: string
+    - name: refused
+      type:
+        scalar: string
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.TaskIntervention
+  map:
+    fields:
+    - name: action
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.InterventionAction
+    - name: by
+      type:
+        scalar: string
+    - name: epoch
+      type:
+        scalar: numeric
+    - name: id
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.TaskLastClaim
   map:
     fields:
@@ -843,6 +917,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: detail
       type:
         scalar: string
+    - name: intervention
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskIntervention
     - name: leaseDurationSeconds
       type:
         scalar: numeric
@@ -895,6 +972,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskEvent
           elementRelationship: atomic
+    - name: intervention
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskIntervened
     - name: lastClaim
       type:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskLastClaim
