@@ -22,7 +22,7 @@ spec:
   retention:
     messages: {maxCount: 1000, maxAgeSeconds: 86400}
     fileVersions: 10
-  limits: {openTasks: 100}
+  limits: {openTasks: 100, files: 100, fileBytes: 1000000}
 status:
   observedGeneration: 1
   id: 01K00000000000000000000000
@@ -49,6 +49,37 @@ status:
   plate: BRNL-AGT-00000000000000000000000001
   liveInstances: 2
   conditions: [{type: Ready, status: "True", observedGeneration: 1, reason: Ready, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+`,
+	"File": `
+apiVersion: agentrooms.dev/v1alpha1
+kind: File
+metadata: {}
+spec:
+  roomRef: {name: launch}
+  path: docs/plan.md
+  versions:
+  - version: 2
+    sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+    size: 0
+    contentType: text/markdown
+    by: {user: said}
+    at: "2026-01-01T00:00:00.000000Z"
+    key: A000000000000000000000000000000000000000000
+    payload: A000000000000000000000000000000000000000000
+    uploadID: 01K00000000000000000000000
+  uploads:
+  - id: 01K00000000000000000000001
+    state: Quarantined
+    sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+    size: 7
+    contentType: text/markdown
+    by: {plate: BRNL-AGT-00000000000000000000000001}
+    at: "2026-01-01T00:00:00.000000Z"
+    expiresAt: "2026-01-02T00:00:00.000000Z"
+    key: A000000000000000000000000000000000000000000
+    payload: A000000000000000000000000000000000000000000
+    reason: the bytes are not what was announced
+  deletion: {throughVersion: 2, by: {user: said}, at: "2026-01-01T00:00:00.000000Z"}
 `,
 	"Consent": `
 apiVersion: agentrooms.dev/v1alpha1
