@@ -73,6 +73,10 @@ func (s *Server) judge(ctx context.Context, log *slog.Logger, err error) *proble
 		log.ErrorContext(ctx, "panic", "incident", id, "panic", fmt.Sprint(p.value), "stack", string(p.stack))
 		return internal(id)
 	}
+	if p := problem.Missing(err); p != nil {
+		log.WarnContext(ctx, "the API server does not have what a call is about", "error", err.Error())
+		return p
+	}
 	if apiTrouble(err) {
 		if ctx.Err() == nil {
 			log.WarnContext(ctx, "the API server did not answer as it should", "error", err.Error())

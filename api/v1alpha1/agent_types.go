@@ -110,6 +110,7 @@ type AgentStatus struct {
 
 	// liveInstances is how many instances showed a sign of life lately.
 	// +optional
+	// +kubebuilder:default=0
 	LiveInstances int32 `json:"liveInstances,omitempty"`
 
 	// conditions of the Agent: Ready.

@@ -100,6 +100,7 @@ var bounds = map[string][]bound{
 		{"spec.assignedBy.user", characters, 1, 253, "spec: {assignedBy: {plate: null}}"},
 		{"spec.assignedBy.plate", characters, 35, 35, ""},
 		{"spec.decision.reason", characters, 0, 500, ""},
+		{"spec.decision.terms", characters, 0, 43, ""},
 		{"spec.decision.by", characters, 0, 253, ""},
 		{"spec.leaseDurationSeconds", value, 10, 86400, ""},
 		{"status.consent.assignee", characters, 0, 35, ""},

@@ -51,3 +51,17 @@ const (
 	// LeaseExpiredReason says that the lease ran out.
 	LeaseExpiredReason = "Expired"
 )
+
+const (
+	// DecisionValidCondition says whether spec.decision of a Task counts. It is there, and False, only while it does not.
+	DecisionValidCondition = "DecisionValid"
+
+	// NoSayReason says that the decision is of somebody else than the assignee's owner.
+	NoSayReason = "NoSay"
+	// OwnProposalReason says that the decision is of the one whose proposal it is.
+	OwnProposalReason = "OwnProposal"
+	// TermsChangedReason says that the task asks for something else now than what was decided on.
+	TermsChangedReason = "TermsChanged"
+	// NotPendingReason says that something else was decided before.
+	NotPendingReason = "NotPending"
+)

@@ -58,10 +58,12 @@ type ConsentStatus struct {
 
 	// pending is how many proposals wait for the owner's decision.
 	// +optional
+	// +kubebuilder:default=0
 	Pending int32 `json:"pending,omitempty"`
 
 	// autoAccepted is how many proposals stand accepted by this consent without having been asked about.
 	// +optional
+	// +kubebuilder:default=0
 	AutoAccepted int32 `json:"autoAccepted,omitempty"`
 
 	// conditions of the Consent: Ready.

@@ -3,6 +3,7 @@ package v1alpha1_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -58,8 +59,9 @@ func TestAnInboxIsUsableWithoutAStatus(t *testing.T) {
 	u := object(t, full["Inbox"], "status: null")
 	must(t, create(t, c, u))
 	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(u), u))
-	if status, found := u.Object["status"]; found {
-		t.Errorf("a new Inbox has the status %v", status)
+	want := map[string]any{"lastReadSeq": int64(0), "ackedThrough": int64(0), "deliveredThrough": int64(0)}
+	if diff := cmp.Diff(want, u.Object["status"]); diff != "" {
+		t.Errorf("the status of a new Inbox (-want +got):\n%s", diff)
 	}
 	check(t, patch(t, c, u, "metadata: {labels: {agentrooms.dev/room: launch}}"), "")
 }

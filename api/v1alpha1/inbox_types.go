@@ -64,18 +64,21 @@ type Delivery struct {
 type InboxStatus struct {
 	// lastReadSeq is the last message that the agent has seen.
 	// +optional
+	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1099511627776
 	LastReadSeq int64 `json:"lastReadSeq,omitempty"`
 
 	// ackedThrough is the seq up to which every mention of the agent is acknowledged.
 	// +optional
+	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1099511627776
 	AckedThrough int64 `json:"ackedThrough,omitempty"`
 
 	// deliveredThrough is the seq up to which mentions were given out at least once.
 	// +optional
+	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1099511627776
 	DeliveredThrough int64 `json:"deliveredThrough,omitempty"`
@@ -119,6 +122,7 @@ type Inbox struct {
 	Spec InboxSpec `json:"spec"`
 	// status is how far the agent has come.
 	// +optional
+	// +kubebuilder:default={}
 	Status InboxStatus `json:"status,omitzero"`
 }
 

@@ -169,25 +169,31 @@ type RoomSpec struct {
 	Limits *RoomLimits `json:"limits,omitempty"`
 }
 
-// TaskCounts counts the tasks of a Room that are not archived, by state.
+// TaskCounts counts the tasks of a Room that are not archived, by state. A count that is left out is 0, and the API server says so.
 type TaskCounts struct {
 	// todo counts tasks nobody has claimed.
 	// +optional
+	// +kubebuilder:default=0
 	Todo int32 `json:"todo,omitempty"`
 	// doing counts tasks somebody holds.
 	// +optional
+	// +kubebuilder:default=0
 	Doing int32 `json:"doing,omitempty"`
 	// blocked counts tasks that wait for something.
 	// +optional
+	// +kubebuilder:default=0
 	Blocked int32 `json:"blocked,omitempty"`
 	// done counts finished tasks.
 	// +optional
+	// +kubebuilder:default=0
 	Done int32 `json:"done,omitempty"`
 	// failed counts tasks that were given up.
 	// +optional
+	// +kubebuilder:default=0
 	Failed int32 `json:"failed,omitempty"`
 	// cancelled counts tasks that are no longer wanted.
 	// +optional
+	// +kubebuilder:default=0
 	Cancelled int32 `json:"cancelled,omitempty"`
 }
 
@@ -204,14 +210,17 @@ type RoomStatus struct {
 
 	// lastSeq is the number of the last message, as of the last status update (seconds old when the room is busy).
 	// +optional
+	// +kubebuilder:default=0
 	LastSeq int64 `json:"lastSeq,omitempty"`
 
 	// tasks counts the room's tasks by state, as of the last status update.
 	// +optional
+	// +kubebuilder:default={}
 	Tasks TaskCounts `json:"tasks,omitzero"`
 
 	// members is how many members the room has.
 	// +optional
+	// +kubebuilder:default=0
 	Members int32 `json:"members,omitempty"`
 
 	// conditions of the Room: Ready.

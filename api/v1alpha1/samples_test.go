@@ -113,7 +113,7 @@ spec:
   dependsOn: [collect-dates]
   creator: {user: said}
   assignedBy: {plate: BRNL-AGT-00000000000000000000000001}
-  decision: {verdict: Accept, reason: gladly, by: maya}
+  decision: {verdict: Accept, reason: gladly, terms: A000000000000000000000000000000000000000000, by: maya}
   leaseDurationSeconds: 600
 status:
   observedGeneration: 1

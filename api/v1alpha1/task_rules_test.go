@@ -59,7 +59,14 @@ func TestATaskAppliedWithoutStatusBecomesANormalTask(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	c := server(t)
-	unseen := map[string]any{"observedGeneration": int64(-1)}
+	const zero = int64(0)
+	unseen := func(more map[string]any) map[string]any {
+		more["observedGeneration"] = int64(-1)
+		return more
+	}
+	room := unseen(map[string]any{"lastSeq": zero, "members": zero, "tasks": map[string]any{
+		"todo": zero, "doing": zero, "blocked": zero, "done": zero, "failed": zero, "cancelled": zero,
+	}})
 	for _, tc := range []struct {
 		kind, change, path string
 		want               any
@@ -68,10 +75,10 @@ func TestDefaults(t *testing.T) {
 		{"Room", "spec: {members: [{user: said}]}", "spec.members[].role", "Member"},
 		{"Room", "spec: {leasePolicy: {durationSeconds: null}}", "spec.leasePolicy.durationSeconds", int64(600)},
 		{"Room", "spec: {leasePolicy: {onExpiry: null}}", "spec.leasePolicy.onExpiry", "Reopen"},
-		{"Room", "status: null", "status", unseen},
-		{"Agent", "status: null", "status", unseen},
+		{"Room", "status: null", "status", room},
+		{"Agent", "status: null", "status", unseen(map[string]any{"liveInstances": zero})},
 		{"Consent", "{spec: {mode: null}}", "spec.mode", "TaskByTask"},
-		{"Consent", "status: null", "status", unseen},
+		{"Consent", "status: null", "status", unseen(map[string]any{"pending": zero, "autoAccepted": zero})},
 	} {
 		t.Run(tc.kind+" "+tc.path, func(t *testing.T) {
 			u := object(t, full[tc.kind], tc.change)

@@ -82,7 +82,7 @@ type TaskCreator struct {
 }
 
 // TaskDecision is a person's answer to a proposal, given with kubectl. The controller carries it out when by is the
-// assignee's owner and not the creator's.
+// assignee's owner and not the creator's. While it has no effect, the condition DecisionValid says why.
 type TaskDecision struct {
 	// verdict on the proposal.
 	// +required
@@ -92,6 +92,12 @@ type TaskDecision struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=500
 	Reason string `json:"reason,omitempty"`
+
+	// terms of the proposal that was decided on, as status.consent.terms gave them. When given, the decision counts for these and no
+	// others: somebody may change what the task asks for between reading and deciding.
+	// +optional
+	// +kubebuilder:validation:MaxLength=43
+	Terms string `json:"terms,omitempty"`
 
 	// by is the user who decided. Stamped from the request by the admission policy.
 	// +optional
@@ -206,8 +212,8 @@ type TaskConsent struct {
 	// +optional
 	Standing bool `json:"standing,omitempty"`
 
-	// terms is a digest of the title, detail and definitionOfDone that the owner decided on in person. What was accepted is
-	// asked anew when they change before work starts.
+	// terms is a digest of the title, detail and definitionOfDone that wait for a decision, or that the owner decided on in
+	// person. What was accepted is asked anew when they change before work starts.
 	// +optional
 	// +kubebuilder:validation:MaxLength=43
 	Terms string `json:"terms,omitempty"`
@@ -430,7 +436,7 @@ type TaskStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	LastNotice string `json:"lastNotice,omitempty"`
 
-	// conditions of the Task: Ready, DependenciesMet, LeaseLive.
+	// conditions of the Task: Ready, DependenciesMet, LeaseLive, DecisionValid.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -69,23 +69,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // inboxes gives the Inboxes that a Room should have.
 func inboxes(room *v1alpha1.Room, set members.Set) []*v1alpha1.Inbox {
 	var list []*v1alpha1.Inbox
-	seen := map[string]bool{}
-	for _, agent := range set.Agents {
-		plate := ids.Plate(agent)
-		if seen[plate] {
-			continue
-		}
-		seen[plate] = true
+	for _, m := range set.Agents {
 		list = append(list, &v1alpha1.Inbox{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: room.Namespace,
-				Name:      ids.InboxName(room.Name, room.UID, plate),
+				Name:      ids.InboxName(room.Name, room.UID, m.Plate),
 				Labels:    map[string]string{v1alpha1.RoomLabel: room.Name},
 				OwnerReferences: []metav1.OwnerReference{
 					*metav1.NewControllerRef(room, v1alpha1.GroupVersion.WithKind("Room")),
 				},
 			},
-			Spec: v1alpha1.InboxSpec{RoomRef: v1alpha1.RoomReference{Name: room.Name}, Plate: plate},
+			Spec: v1alpha1.InboxSpec{RoomRef: v1alpha1.RoomReference{Name: room.Name}, Plate: m.Plate},
 		})
 	}
 	return list

@@ -12,6 +12,7 @@ import (
 	"github.com/agentrooms/agentrooms/controllers/internal/members"
 	"github.com/agentrooms/agentrooms/controllers/internal/testmgr"
 	"github.com/agentrooms/agentrooms/internal/ids"
+	"github.com/agentrooms/agentrooms/internal/membership"
 	"github.com/agentrooms/agentrooms/test/testenv"
 )
 
@@ -22,8 +23,10 @@ func TestInboxes(t *testing.T) {
 	room.UID = "room"
 	cc, dd := testenv.Agent("ns", "cc", "said"), testenv.Agent("elsewhere", "dd", "bob")
 	cc.UID, dd.UID = "cc", "dd"
-	// An agent that is a member by name and by plate has one Inbox.
-	list := inboxes(room, members.Set{Agents: []*v1alpha1.Agent{cc, dd, cc}, Users: []string{"said"}})
+	list := inboxes(room, members.Set{
+		Agents: []membership.Member{{Agent: cc, Plate: ids.Plate(cc)}, {Agent: dd, Plate: ids.Plate(dd)}},
+		Users:  map[string]v1alpha1.RoomRole{"said": v1alpha1.RoleMember},
+	})
 	if len(list) != 2 {
 		t.Fatalf("%d inboxes, want 2", len(list))
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,17 +44,29 @@ func settle(s *scope) {
 	}
 }
 
+// heard says in a condition and an Event when the decision in the task's spec has no effect, so that whoever gave it does not wait.
+func heard(s *scope) {
+	kind, list := v1alpha1.DecisionValidCondition, &s.next.Status.Conditions
+	if s.room == nil {
+		return
+	}
+	reason, message := consent.Ineffective(s.next, s.proposal())
+	if reason == "" {
+		meta.RemoveStatusCondition(list, kind)
+		return
+	}
+	if old := meta.FindStatusCondition(*list, kind); old == nil || old.Message != message {
+		s.events.Warning("DecisionIgnored", "Decide", "The decision has no effect: "+message)
+	}
+	s.condition(kind, metav1.ConditionFalse, reason, message)
+}
+
 // proposal is what the assignment looks like to the assignee's owner.
 func (s *scope) proposal() consent.Proposal {
-	p := consent.Proposal{
-		Proposer:       s.assigner.person,
-		ProposerInRoom: s.members.Person(s.assigner.person),
-		Consent:        consent.InForce(s.consents),
-	}
-	if s.assignee.agent != nil {
-		p.Assignee, p.AssigneeOwner = s.assignee.plate, s.assignee.agent.Spec.Owner
-	}
-	return p
+	return consent.Propose(s.task, consent.Parties{
+		Assigner: s.assigner.agent, Assignee: s.assignee.agent, InRoom: s.members.Person,
+		InForce: func(string) *v1alpha1.Consent { return consent.InForce(s.consents) },
+	})
 }
 
 // unresolved gives the consent of a task whose assignee does not exist: there is nobody who could agree, so that the

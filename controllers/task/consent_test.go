@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -104,13 +105,14 @@ func TestDecisionWithKubectl(t *testing.T) {
 		creator  string
 		decision v1alpha1.TaskDecision
 		want     v1alpha1.ConsentState
+		invalid  string
 	}{
-		"accepted":                 {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept, By: "bob"}, v1alpha1.ConsentAccepted},
-		"rejected":                 {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictReject, By: "bob", Reason: "no"}, v1alpha1.ConsentRejected},
-		"by one's own proposer":    {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept, By: "said"}, v1alpha1.ConsentPending},
-		"by somebody else":         {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept, By: "mallory"}, v1alpha1.ConsentPending},
-		"by nobody knows whom":     {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept}, v1alpha1.ConsentPending},
-		"of the same owner anyway": {"bob", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictReject, By: "bob"}, v1alpha1.ConsentAuto},
+		"accepted":                 {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept, By: "bob"}, v1alpha1.ConsentAccepted, ""},
+		"rejected":                 {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictReject, By: "bob", Reason: "no"}, v1alpha1.ConsentRejected, ""},
+		"by one's own proposer":    {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept, By: "said"}, v1alpha1.ConsentPending, "False NoSay"},
+		"by somebody else":         {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept, By: "mallory"}, v1alpha1.ConsentPending, "False NoSay"},
+		"by nobody knows whom":     {"said", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept}, v1alpha1.ConsentPending, "False NoSay"},
+		"of the same owner anyway": {"bob", v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictReject, By: "bob"}, v1alpha1.ConsentAuto, "False OwnProposal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -124,8 +126,12 @@ func TestDecisionWithKubectl(t *testing.T) {
 				t.Fatalf("consent %s, want %s", got.State, c.want)
 			}
 			decided := c.want == v1alpha1.ConsentAccepted || c.want == v1alpha1.ConsentRejected
-			if n := len(s.events.all()); (n == 1) != decided {
-				t.Errorf("events %q", s.events.all())
+			if got := conditionsOf(s.task("work"))[v1alpha1.DecisionValidCondition]; got != c.invalid {
+				t.Errorf("condition %q, want %q", got, c.invalid)
+			}
+			list := s.events.all()
+			if len(list) != 1 || strings.Contains(list[0], "Warning DecisionIgnored") == decided {
+				t.Errorf("events %q", list)
 			}
 			if decided {
 				// A decision in person stands, whatever the owner agrees to in general.
@@ -135,6 +141,37 @@ func TestDecisionWithKubectl(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDecisionOnOtherTerms lets the creator change the words between the owner's reading and deciding.
+func TestDecisionOnOtherTerms(t *testing.T) {
+	s := newStage(t)
+	task := testenv.Task(s.ns, "lab", "work", "said")
+	task.Spec.Assignee = "helper"
+	s.create(task)
+	read := s.settle("work").Status.Consent.Terms
+	s.update("work", func(t *v1alpha1.Task) { t.Spec.Detail = "burn the house" })
+	s.update("work", func(t *v1alpha1.Task) {
+		t.Spec.Decision = &v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept, By: "bob", Terms: read}
+	})
+	got := s.settle("work")
+	if c := conditionsOf(got)[v1alpha1.DecisionValidCondition]; got.Status.Consent.State != v1alpha1.ConsentPending || c != "False TermsChanged" {
+		t.Fatalf("consent %+v and condition %q after a decision on other words", got.Status.Consent, c)
+	}
+	// Read again, the proposal is accepted for what it says, and the word about the former decision goes.
+	s.update("work", func(t *v1alpha1.Task) { t.Spec.Decision.Terms = got.Status.Consent.Terms })
+	got = s.settle("work")
+	if c := conditionsOf(got)[v1alpha1.DecisionValidCondition]; got.Status.Consent.State != v1alpha1.ConsentAccepted || c != "" {
+		t.Errorf("consent %+v and condition %q after a decision on these words", got.Status.Consent, c)
+	}
+	want := []string{
+		"Warning DecisionIgnored Decide: The decision has no effect: the task asks for something else now than what was decided on: " +
+			"read it again, and decide with the terms in status.consent",
+		"Normal ConsentAccepted Decide: bob accepted the proposal",
+	}
+	if diff := cmp.Diff(want, s.events.all()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 

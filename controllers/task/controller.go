@@ -81,6 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ready(s)
 	revoke(s)
 	settle(s)
+	heard(s)
 	dependencies(s)
 	after, err := r.reconcileLease(ctx, s)
 	if err != nil {

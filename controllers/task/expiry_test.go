@@ -257,6 +257,78 @@ func TestLeasesThatAreNotOurs(t *testing.T) {
 	})
 }
 
+// TestLeaseIsDeleted lets an admin clear up at each point: a claim that stands gets its Lease anew, an ended one comes not back.
+func TestLeaseIsDeleted(t *testing.T) {
+	drop := func(s *stage) { s.must(s.client.Delete(t.Context(), s.lease("work"))) }
+	t.Run("while the task is held", func(t *testing.T) {
+		s := newStage(t)
+		held := s.held("work", "cc")
+		s.clock.SetTime(s.clock.Now().Add(50 * time.Second))
+		drop(s)
+		if task := s.settle("work"); task.Status.State != v1alpha1.TaskDoing || !leases.Current(s.lease("work"), held) {
+			t.Fatalf("%s, lease %+v, want the claim to stand", task.Status.State, s.lease("work"))
+		}
+		s.clock.SetTime(s.clock.Now().Add(50 * time.Second))
+		if task := s.settle("work"); task.Status.State != v1alpha1.TaskDoing {
+			t.Errorf("%s before the new lease has run out", task.Status.State)
+		}
+		s.must(s.renew(held, s.lease("work")))
+		s.awaitLease("work")
+		s.settle("work")
+		s.clock.SetTime(s.clock.Now().Add(2 * time.Minute))
+		if task := s.settle("work"); task.Status.State != v1alpha1.TaskTodo || task.Status.LastClaim.Ended != v1alpha1.ClaimExpired {
+			t.Errorf("%s, want it reopened after the new lease ran out too", task.Status.State)
+		}
+	})
+	t.Run("while the lease is being taken away", func(t *testing.T) {
+		s := newStage(t)
+		held := s.held("work", "cc")
+		s.clock.SetTime(s.clock.Now().Add(2 * time.Minute))
+		s.hooks.before = func(write string) error {
+			if write == writeLease {
+				s.hooks.before = nil
+				drop(s)
+			}
+			return nil
+		}
+		if _, err := s.once("work"); !apierrors.IsConflict(err) {
+			t.Fatalf("%v, want a conflict, after which the controller looks again", err)
+		}
+		if task := s.settle("work"); task.Status.State != v1alpha1.TaskDoing || !leases.Current(s.lease("work"), held) {
+			t.Errorf("%s, lease %+v, want the claim to stand", task.Status.State, s.lease("work"))
+		}
+	})
+	t.Run("after it was taken away and before the task is open", func(t *testing.T) {
+		s := newStage(t)
+		held := s.held("work", "cc")
+		s.clock.SetTime(s.clock.Now().Add(2 * time.Minute))
+		s.hooks.before = func(write string) error {
+			if write == writeStatus {
+				return errors.New("a crash")
+			}
+			return nil
+		}
+		if _, err := s.once("work"); err == nil {
+			t.Fatal("no crash")
+		}
+		s.hooks.before = nil
+		drop(s)
+		if task := s.settle("work"); task.Status.State != v1alpha1.TaskDoing || !leases.Current(s.lease("work"), held) {
+			t.Errorf("%s, lease %+v, want the claim to stand", task.Status.State, s.lease("work"))
+		}
+	})
+	t.Run("when the task is open again", func(t *testing.T) {
+		s := newStage(t)
+		s.held("work", "cc")
+		s.clock.SetTime(s.clock.Now().Add(2 * time.Minute))
+		s.settle("work")
+		drop(s)
+		if task := s.settle("work"); task.Status.State != v1alpha1.TaskTodo || s.lease("work") != nil {
+			t.Errorf("%s, lease %+v, want Todo and none", task.Status.State, s.lease("work"))
+		}
+	})
+}
+
 // TestStaleView lets the reconciler act on a task as it was before somebody else changed it: it loses, and nothing is lost.
 func TestStaleView(t *testing.T) {
 	s := newStage(t)

@@ -87,7 +87,8 @@ func tombstone(t *v1alpha1.Task, l *coordinationv1.Lease) bool {
 		last.Epoch == leases.Epoch(l) && !tasks.Terminal(t.Status.State)
 }
 
-// reconcileLease acts on the Lease of the task as it was read, and gives when to look again.
+// reconcileLease acts on the Lease of the task as it was read, and gives when to look again. A Lease that somebody deletes
+// meanwhile wakes the controller by that, and a claim then gets its Lease anew: its time begins again.
 func (r *Reconciler) reconcileLease(ctx context.Context, s *scope) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(s.task).String()
 	var left time.Duration

@@ -161,10 +161,10 @@ func (s *scope) situation() situation {
 // deciders are the agents in the room that may decide in the name of the assignee's owner.
 func (s *scope) deciders() []string {
 	var plates []string
-	for _, a := range s.members.Agents {
-		if a.Spec.Owner == s.assignee.agent.Spec.Owner && len(plates) < v1alpha1.MaxMessageMentions &&
-			slices.Contains(a.Spec.Delegations, v1alpha1.DelegationConsent) {
-			plates = append(plates, ids.Plate(a))
+	for _, m := range s.members.Agents {
+		if m.Agent.Spec.Owner == s.assignee.agent.Spec.Owner && len(plates) < v1alpha1.MaxMessageMentions &&
+			slices.Contains(m.Agent.Spec.Delegations, v1alpha1.DelegationConsent) {
+			plates = append(plates, m.Plate)
 		}
 	}
 	return plates

@@ -13,6 +13,7 @@ import (
 	"github.com/agentrooms/agentrooms/controllers/internal/events"
 	"github.com/agentrooms/agentrooms/controllers/internal/index"
 	"github.com/agentrooms/agentrooms/controllers/internal/members"
+	"github.com/agentrooms/agentrooms/internal/consent"
 	"github.com/agentrooms/agentrooms/internal/deps"
 	"github.com/agentrooms/agentrooms/internal/ids"
 )
@@ -57,8 +58,8 @@ type assignee struct {
 type assigner struct {
 	// plate of the agent that did, empty when it was a person.
 	plate string
-	// person who did, or whom the agent works for. Empty when it is not known.
-	person string
+	// agent that did, nil when it was a person or the agent is gone.
+	agent *v1alpha1.Agent
 	// label is how messages call them.
 	label string
 }
@@ -121,22 +122,19 @@ func (r *Reconciler) readAssignee(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) readAssigner(ctx context.Context, s *scope) error {
-	by := s.task.Spec.AssignedBy
-	if by == nil {
-		by = s.task.Spec.Creator
-	}
+	by := consent.AssignedBy(s.task)
 	switch {
 	case by == nil:
 		s.assigner.label = "somebody"
 	case by.Plate == "":
-		s.assigner.person, s.assigner.label = by.User, by.User
+		s.assigner.label = by.User
 	default:
 		s.assigner.plate, s.assigner.label = by.Plate, by.Plate
 		agent, err := members.ByPlate(ctx, r.Client, by.Plate)
 		if err != nil || agent == nil {
 			return err
 		}
-		s.assigner.person, s.assigner.label = agent.Spec.Owner, alias(agent)
+		s.assigner.agent, s.assigner.label = agent, alias(agent)
 	}
 	return nil
 }

@@ -168,6 +168,24 @@ func TestWakesUpByAssigner(t *testing.T) {
 	s.eventuallyConsent("work", v1alpha1.ConsentPending)
 }
 
+// TestWakesUpByADeletedLease deletes the Lease of a claim, as an admin may.
+func TestWakesUpByADeletedLease(t *testing.T) {
+	s := newStage(t)
+	s.start()
+	s.env.Create(t, testenv.Task(s.ns, "lab", "work", "said"))
+	s.eventuallyConsent("work", v1alpha1.ConsentAuto)
+	task, g := s.claim("work", "cc", "s1"), NewWithT(t)
+	g.Eventually(func() any { return s.lease("work") }, soon).ShouldNot(BeNil())
+	before := s.lease("work")
+	s.must(s.env.Client.Delete(t.Context(), before))
+	g.Eventually(func(g Gomega) {
+		l := s.lease("work")
+		g.Expect(l).NotTo(BeNil())
+		g.Expect(l.UID).NotTo(Equal(before.UID))
+		g.Expect(leases.Current(l, task)).To(BeTrue())
+	}, soon).Should(Succeed())
+}
+
 // TestCycleWakesWholeChain closes a cycle at its end, and expects those far from the change to notice.
 func TestCycleWakesWholeChain(t *testing.T) {
 	s := newStage(t)

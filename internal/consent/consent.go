@@ -3,6 +3,8 @@
 package consent
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,6 +27,52 @@ type Proposal struct {
 	ProposerInRoom bool
 	// Consent is the one in force for the room and AssigneeOwner, if any (see InForce).
 	Consent *v1alpha1.Consent
+}
+
+// Parties are those whom the assignment of a task concerns.
+type Parties struct {
+	// Assigner is the agent that assigned the task, nil when it was a person or the agent is gone.
+	Assigner *v1alpha1.Agent
+	// Assignee is the assigned agent, nil when nobody is assigned or the agent does not exist.
+	Assignee *v1alpha1.Agent
+	// InRoom says whether a person, or an agent of theirs, is a member of the room.
+	InRoom func(person string) bool
+	// InForce gives the Consent of an owner that is in force for the room, nil when there is none.
+	InForce func(owner string) *v1alpha1.Consent
+}
+
+// AssignedBy gives who assigned a task, its creator when nobody did since, and nil when that is not known.
+func AssignedBy(task *v1alpha1.Task) *v1alpha1.TaskCreator {
+	if task.Spec.AssignedBy != nil {
+		return task.Spec.AssignedBy
+	}
+	return task.Spec.Creator
+}
+
+// Proposer gives the person for whom a task was assigned, empty when that is not known. assigner is the agent that AssignedBy
+// names, nil when there is none.
+func Proposer(task *v1alpha1.Task, assigner *v1alpha1.Agent) string {
+	by := AssignedBy(task)
+	switch {
+	case by == nil:
+		return ""
+	case by.User != "":
+		return by.User
+	case assigner != nil:
+		return assigner.Spec.Owner
+	}
+	return ""
+}
+
+// Propose gives the proposal that a task is. An assignee that does not exist has no owner who could agree.
+func Propose(task *v1alpha1.Task, parties Parties) Proposal {
+	p := Proposal{Proposer: Proposer(task, parties.Assigner), Assignee: task.Spec.Assignee}
+	p.ProposerInRoom = p.Proposer != "" && parties.InRoom(p.Proposer)
+	if a := parties.Assignee; a != nil {
+		p.Assignee, p.AssigneeOwner = ids.Plate(a), a.Spec.Owner
+		p.Consent = parties.InForce(p.AssigneeOwner)
+	}
+	return p
 }
 
 // InForce picks the Consent that counts among those of one owner for one room: the oldest, by name where ages are equal.
@@ -85,6 +133,9 @@ func Settle(task *v1alpha1.Task, p Proposal, now time.Time) (v1alpha1.TaskConsen
 	old := task.Status.Consent
 	judged := Judge(p)
 	judged.At = metav1.NewTime(now)
+	if judged.State == v1alpha1.ConsentPending {
+		judged.Terms = Terms(&task.Spec)
+	}
 	if old == nil || old.Assignee != p.Assignee {
 		return decided(judged, &task.Spec, p), true
 	}
@@ -115,15 +166,63 @@ func terminal(s v1alpha1.TaskState) bool {
 // decided carries out a decision that the assignee's owner gave with kubectl.
 func decided(c v1alpha1.TaskConsent, spec *v1alpha1.TaskSpec, p Proposal) v1alpha1.TaskConsent {
 	d := spec.Decision
-	if c.State != v1alpha1.ConsentPending || d == nil || d.By == "" || d.By != p.AssigneeOwner || d.By == p.Proposer {
+	if c.State != v1alpha1.ConsentPending || d == nil {
 		return c
 	}
-	c.State = v1alpha1.ConsentAccepted
-	if d.Verdict == v1alpha1.VerdictReject {
-		c.State = v1alpha1.ConsentRejected
+	if reason, _ := noSay(spec, p); reason != "" {
+		return c
 	}
-	c.By, c.Reason, c.Terms = d.By, d.Reason, Terms(spec)
+	c.State, c.By, c.Reason, c.Terms = outcome(d.Verdict), d.By, d.Reason, Terms(spec)
 	return c
+}
+
+func outcome(v v1alpha1.Verdict) v1alpha1.ConsentState {
+	if v == v1alpha1.VerdictReject {
+		return v1alpha1.ConsentRejected
+	}
+	return v1alpha1.ConsentAccepted
+}
+
+// noSay says why a decision given with kubectl may not be carried out, whatever was decided before: the reason of a condition,
+// and words for a person. Both are empty when it may.
+func noSay(spec *v1alpha1.TaskSpec, p Proposal) (reason, message string) {
+	d := spec.Decision
+	switch {
+	case p.Assignee == "":
+		return v1alpha1.NoSayReason, "nobody is assigned, so that there is nothing to decide on"
+	case p.AssigneeOwner == "":
+		return v1alpha1.NoSayReason, "the assignee does not exist, so that nobody may decide in its owner's place"
+	case d.By != p.AssigneeOwner:
+		return v1alpha1.NoSayReason, fmt.Sprintf(
+			"%s has no say in this proposal: only %s decides, the owner of the assignee", cmp.Or(d.By, "nobody known"), p.AssigneeOwner)
+	case d.By == p.Proposer:
+		return v1alpha1.OwnProposalReason, "nobody decides on their own proposal"
+	case d.Terms != "" && d.Terms != Terms(spec):
+		return v1alpha1.TermsChangedReason, "the task asks for something else now than what was decided on: " +
+			"read it again, and decide with the terms in status.consent"
+	}
+	return "", ""
+}
+
+// Ineffective says why the decision that stands in a task's spec has no effect: the reason of a condition, and words for a person.
+// Both are empty when it has one, or there is none. The task's consent must be settled.
+func Ineffective(task *v1alpha1.Task, p Proposal) (reason, message string) {
+	d, c := task.Spec.Decision, task.Status.Consent
+	if d == nil || c == nil || (inPerson(c) && c.By == d.By && c.State == outcome(d.Verdict)) {
+		return "", ""
+	}
+	if reason, message = noSay(&task.Spec, p); reason != "" {
+		return reason, message
+	}
+	switch {
+	case c.State == outcome(d.Verdict): // A Consent said the same. Should it be withdrawn, the decision takes its place.
+		return "", ""
+	case c.Standing:
+		return v1alpha1.NotPendingReason, fmt.Sprintf(
+			"the Consent of %s for the room (%s) accepted the proposal: change that to decide on each task", p.AssigneeOwner, c.By)
+	}
+	return v1alpha1.NotPendingReason, fmt.Sprintf(
+		"the proposal is %s already: its creator can assign the task again to propose it anew", c.State)
 }
 
 // Decider is who wants to decide on a proposal.
@@ -160,10 +259,7 @@ func Decide(
 			WithHint("read it again with list_pending_consents and decide with the terms given there")
 	}
 	current, _ := Settle(task, p, now)
-	want := v1alpha1.ConsentAccepted
-	if verdict == v1alpha1.VerdictReject {
-		want = v1alpha1.ConsentRejected
-	}
+	want := outcome(verdict)
 	begun := task.Status.State == v1alpha1.TaskDoing || terminal(task.Status.State)
 	if current.State == want && (!current.Standing || begun) {
 		return current, false, nil

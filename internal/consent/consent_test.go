@@ -2,6 +2,7 @@ package consent_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,10 +122,19 @@ func TestSettle(t *testing.T) {
 	)
 	before := metav1.NewTime(now.Add(-time.Hour))
 	old := func(state v1alpha1.ConsentState, standing bool, by string) *v1alpha1.TaskConsent {
-		return &v1alpha1.TaskConsent{State: state, Assignee: "dd", Standing: standing, By: by, At: before}
+		c := &v1alpha1.TaskConsent{State: state, Assignee: "dd", Standing: standing, By: by, At: before}
+		if state == pending {
+			c.Terms = consent.Terms(&v1alpha1.TaskSpec{})
+		}
+		return c
 	}
 	decision := func(v v1alpha1.Verdict, by string) *v1alpha1.TaskDecision {
 		return &v1alpha1.TaskDecision{Verdict: v, By: by, Reason: "so"}
+	}
+	onTerms := func(title string) *v1alpha1.TaskDecision {
+		d := decision(v1alpha1.VerdictAccept, "maya")
+		d.Terms = consent.Terms(&v1alpha1.TaskSpec{Title: title})
+		return d
 	}
 	all, ask := standing(v1alpha1.ConsentApproveAll), standing(v1alpha1.ConsentTaskByTask)
 	tests := map[string]struct {
@@ -162,6 +172,10 @@ func TestSettle(t *testing.T) {
 		"the proposer's decision counts for nothing":                   {task(todo, old(pending, false, ""), decision(v1alpha1.VerdictAccept, "said")), asked(ask), pending, "", false},
 		"a stranger's decision counts for nothing":                     {task(todo, old(pending, false, ""), decision(v1alpha1.VerdictAccept, "mallory")), asked(ask), pending, "", false},
 		"an unsigned decision counts for nothing":                      {task(todo, old(pending, false, ""), decision(v1alpha1.VerdictAccept, "")), with(asked(ask), func(p *consent.Proposal) { p.AssigneeOwner = "" }), pending, "", false},
+		"a decision on these terms is carried out":                     {task(todo, old(pending, false, ""), onTerms("")), asked(ask), accepted, "maya", true},
+		"a decision on other terms counts for nothing":                 {task(todo, old(pending, false, ""), onTerms("water the plants")), asked(ask), pending, "", false},
+		"nor when it comes with the task":                              {task(todo, nil, onTerms("water the plants")), asked(ask), pending, "", true},
+		"what waits with other words waits under other terms":          {worded(todo, pending, "burn the house"), asked(ask), pending, "", true},
 		"a decision changes nothing about what a Consent has accepted": {task(todo, old(accepted, true, "ApproveAll"), decision(v1alpha1.VerdictReject, "maya")), asked(all), accepted, "ApproveAll", false},
 		"a decision is carried out when the Consent goes":              {task(todo, old(accepted, true, "ApproveAll"), decision(v1alpha1.VerdictReject, "maya")), asked(ask), rejected, "maya", true},
 	}
@@ -170,6 +184,9 @@ func TestSettle(t *testing.T) {
 			got, changed := consent.Settle(tc.task, tc.proposal, now)
 			if got.State != tc.want || got.By != tc.by || changed != tc.changed {
 				t.Fatalf("got %s by %q, changed %v; want %s by %q, changed %v", got.State, got.By, changed, tc.want, tc.by, tc.changed)
+			}
+			if got.State == pending && got.Terms != consent.Terms(&tc.task.Spec) {
+				t.Errorf("it waits under the terms %q, want those of the task", got.Terms)
 			}
 			if got.Assignee != "dd" {
 				t.Errorf("decided for %q, want dd", got.Assignee)
@@ -293,5 +310,52 @@ func TestRequired(t *testing.T) {
 	}
 	if p := consent.Required(v1alpha1.TaskConsent{State: v1alpha1.ConsentRejected, Reason: "no time"}); p == nil || p.Message != "the assignee's owner rejected this task: no time" {
 		t.Errorf("got %v", p)
+	}
+}
+
+func TestIneffective(t *testing.T) {
+	const todo = v1alpha1.TaskTodo
+	accept := func(by string) *v1alpha1.TaskDecision {
+		return &v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictAccept, By: by}
+	}
+	reject := func(by string) *v1alpha1.TaskDecision {
+		return &v1alpha1.TaskDecision{Verdict: v1alpha1.VerdictReject, By: by}
+	}
+	stale := accept("maya")
+	stale.Terms = consent.Terms(&v1alpha1.TaskSpec{Title: "water the plants"})
+	all := standing(v1alpha1.ConsentApproveAll)
+	for name, tc := range map[string]struct {
+		decision *v1alpha1.TaskDecision
+		before   *v1alpha1.TaskConsent
+		proposal consent.Proposal
+		reason   string
+		says     string
+	}{
+		"no decision":                           {nil, nil, asked(nil), "", ""},
+		"the owner's":                           {accept("maya"), nil, asked(nil), "", ""},
+		"the owner's rejection":                 {reject("maya"), nil, asked(nil), "", ""},
+		"a stranger's":                          {accept("mallory"), nil, asked(nil), "NoSay", "only maya decides"},
+		"a stranger's to what is accepted":      {accept("mallory"), nil, asked(all), "NoSay", "only maya decides"},
+		"the proposer's":                        {accept("said"), nil, asked(nil), "NoSay", "said has no say"},
+		"nobody's":                              {accept(""), nil, asked(nil), "NoSay", "nobody known has no say"},
+		"on a task for nobody":                  {accept("maya"), nil, consent.Proposal{Proposer: "said"}, "NoSay", "nobody is assigned"},
+		"on a task for who does not exist":      {accept("maya"), nil, consent.Proposal{Proposer: "said", Assignee: "x"}, "NoSay", "does not exist"},
+		"the owner's on their own proposal":     {reject("maya"), nil, with(asked(nil), func(p *consent.Proposal) { p.Proposer = "maya" }), "OwnProposal", "their own proposal"},
+		"the owner's on other terms":            {stale, nil, asked(nil), "TermsChanged", "status.consent"},
+		"a rejection of what a Consent took":    {reject("maya"), nil, asked(all), "NotPending", "Consent of maya"},
+		"an acceptance of what a Consent took":  {accept("maya"), nil, asked(all), "", ""},
+		"a second thought after a rejection":    {accept("maya"), &v1alpha1.TaskConsent{State: "Rejected", Assignee: "dd", By: "maya"}, asked(nil), "NotPending", "is Rejected already"},
+		"one that was carried out for another":  {accept("lea"), &v1alpha1.TaskConsent{State: "Accepted", Assignee: "dd", By: "lea"}, asked(nil), "", ""},
+		"a stranger's to what maya has decided": {reject("lea"), &v1alpha1.TaskConsent{State: "Accepted", Assignee: "dd", By: "maya"}, asked(nil), "NoSay", "lea has no say"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task := task(todo, tc.before, tc.decision)
+			settled, _ := consent.Settle(task, tc.proposal, now)
+			task.Status.Consent = &settled
+			reason, message := consent.Ineffective(task, tc.proposal)
+			if reason != tc.reason || !strings.Contains(message, tc.says) || (reason == "") != (message == "") {
+				t.Errorf("%s: %q, want %s: …%s…", reason, message, tc.reason, tc.says)
+			}
+		})
 	}
 }

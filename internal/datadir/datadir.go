@@ -27,7 +27,7 @@ func Open(path string) (*Dir, error) {
 		return nil, fmt.Errorf("finding the data folder: %w", err)
 	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data folder: %w", err)
+		return nil, unwritable(path, err)
 	}
 	lock, err := filelock.Try(filepath.Join(path, "lock"))
 	if held, ok := errors.AsType[*filelock.HeldError](err); ok {
@@ -35,14 +35,18 @@ func Open(path string) (*Dir, error) {
 			"or choose another folder with --data-dir: %w", path, held.PID, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("locking the data folder: %w", err)
+		return nil, unwritable(path, err)
 	}
 	d := &Dir{path: path, lock: lock}
 	// The folder holds keys and tokens, and stands in a project's folder by default: keep git away from it.
 	if err := d.WriteFile(".gitignore", []byte("*\n"), 0o600); err != nil {
-		return nil, errors.Join(err, d.Close())
+		return nil, errors.Join(unwritable(path, err), d.Close())
 	}
 	return d, nil
+}
+
+func unwritable(path string, err error) error {
+	return fmt.Errorf("the data folder %s cannot be used: choose one that you may write to with --data-dir: %w", path, err)
 }
 
 // Close gives the folder back.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -80,26 +81,35 @@ func choosePort(taken map[string]int) (int, error) {
 	return 0, fmt.Errorf("none of %d tries between %d and %d was free", portTries, lowestPort, highestPort)
 }
 
-// AwaitFree waits until nobody listens on a port of the loopback address.
+// AwaitFree waits until nobody listens on a port of the loopback address. A port that this process may not have is an error at
+// once.
 func AwaitFree(ctx context.Context, port int) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
-	for !isFree(port) {
+	for {
+		err := tryPort(port)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, syscall.EADDRINUSE):
+			return fmt.Errorf("port %d cannot be used: %w", port, err)
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("port %d is in use: %w", port, ctx.Err())
 		case <-ticker.C:
 		}
 	}
-	return nil
 }
 
-func isFree(port int) bool {
+func isFree(port int) bool { return tryPort(port) == nil }
+
+func tryPort(port int) error {
 	listener, err := net.Listen("tcp", Loopback(port))
 	if err != nil {
-		return false
+		return err
 	}
-	return listener.Close() == nil
+	return listener.Close()
 }
 
 // Loopback is the address of a port on this machine.

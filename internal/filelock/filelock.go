@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// maxReplaced is how many times Try begins anew as the file was replaced while it took the lock.
+const maxReplaced = 10
+
 // retryInterval is how often Acquire asks again for a lock that another process holds.
 const retryInterval = 100 * time.Millisecond
 
@@ -36,10 +39,28 @@ func (e *HeldError) Error() string {
 // Lock is a held lock.
 type Lock struct {
 	file *os.File
+	path string
 }
 
 // Try takes the lock on path, or returns a *HeldError at once when another process (or another Lock of this one) has it.
 func Try(path string) (*Lock, error) {
+	for attempt := 1; ; attempt++ {
+		lock, err := try(path)
+		if err != nil {
+			return nil, err
+		}
+		// Who locks a file that was just removed shares the path with whoever makes it anew.
+		if err = lock.Intact(); err == nil {
+			return lock, nil
+		}
+		_ = lock.Unlock()
+		if attempt == maxReplaced {
+			return nil, fmt.Errorf("locking %s: %w", path, err)
+		}
+	}
+}
+
+func try(path string) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock file: %w", err)
@@ -55,7 +76,24 @@ func Try(path string) (*Lock, error) {
 		_ = file.Close()
 		return nil, fmt.Errorf("writing the holder into %s: %w", path, err)
 	}
-	return &Lock{file: file}, nil
+	return &Lock{file: file, path: path}, nil
+}
+
+// Intact gives an error when the file that is locked does not stand under its path any more, so that somebody else may lock what
+// does.
+func (l *Lock) Intact() error {
+	locked, err := l.file.Stat()
+	if err != nil {
+		return fmt.Errorf("looking at the lock: %w", err)
+	}
+	there, err := os.Stat(l.path)
+	if err != nil {
+		return fmt.Errorf("looking for the lock file: %w", err)
+	}
+	if !os.SameFile(locked, there) {
+		return fmt.Errorf("%s is another file than the one that was locked", l.path)
+	}
+	return nil
 }
 
 // Acquire takes the lock on path and waits for it until ctx ends. It calls onWait once, with the holder, when it has to wait.

@@ -67,3 +67,29 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 		t.Errorf("Acquire under an ended context = %v, want context.Canceled", err)
 	}
 }
+
+func TestALockKnowsWhetherItsFileIsStillThere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := filelock.Try(path)
+	if err != nil {
+		t.Fatalf("taking a free lock: %v", err)
+	}
+	defer func() { _ = first.Unlock() }()
+	if err := first.Intact(); err != nil {
+		t.Errorf("a lock whose file is there: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if first.Intact() == nil {
+		t.Error("a lock whose file was removed is intact")
+	}
+	second, err := filelock.Try(path)
+	if err != nil {
+		t.Fatalf("taking the lock on the new file: %v", err)
+	}
+	defer func() { _ = second.Unlock() }()
+	if first.Intact() == nil || second.Intact() != nil {
+		t.Errorf("first %v, second %v, want only the second intact", first.Intact(), second.Intact())
+	}
+}

@@ -163,3 +163,42 @@ func TestOneWhoWasOvertakenIsToldSoAndTheRecordIsKept(t *testing.T) {
 		}
 	})
 }
+
+// Whoever still works on a task that has ended is not told to claim it, which nobody can, but what there is to do.
+func TestWhatHasEndedIsNotToBeClaimed(t *testing.T) {
+	ended := map[v1alpha1.TaskState]string{done: "it is done", failed: "it is failed", cancelled: "it is cancelled"}
+	acts := map[string]func(*v1alpha1.Task) *problem.Problem{
+		"renew":   tasks.Lost,
+		"release": func(t *v1alpha1.Task) *problem.Problem { _, p := tasks.Release(t, alice, nil, now); return p },
+		"finish": func(t *v1alpha1.Task) *problem.Problem {
+			_, p := tasks.SetStatus(t, alice, tasks.Change{To: done, Summary: "mine"}, now)
+			return p
+		},
+		"finish with the fence of a claim": func(t *v1alpha1.Task) *problem.Problem {
+			_, p := tasks.SetStatus(t, alice, tasks.Change{To: done, Fence: new(int64(7))}, now)
+			return p
+		},
+	}
+	for state, says := range ended {
+		for name, act := range acts {
+			p := act(in(state))
+			if code(p) != problem.LeaseLost || !strings.Contains(p.Message, says) || strings.Contains(p.Message, "Claim") ||
+				!strings.Contains(p.Hint, "reopen") {
+				t.Errorf("%s on a task that is %s: %+v", name, state, p)
+			}
+		}
+		if _, p := tasks.SetStatus(in(state), creator, tasks.Change{To: blocked, Reason: "x"}, now); code(p) != problem.Conflict || !strings.Contains(p.Hint, "reopen") {
+			t.Errorf("blocking a task that is %s: %+v", state, p)
+		}
+		archived := in(state)
+		archived.Spec.Archived = true
+		if p := tasks.Lost(archived); strings.Contains(p.Hint, "reopen") || !strings.Contains(p.Hint, "archived") {
+			t.Errorf("renewing an archived task: %+v", p)
+		}
+	}
+	for _, state := range []v1alpha1.TaskState{todo, blocked} {
+		if p := tasks.Lost(in(state)); !strings.Contains(p.Message, "Claim it") {
+			t.Errorf("renewing a task that is %s: %+v", state, p)
+		}
+	}
+}

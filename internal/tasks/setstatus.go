@@ -46,7 +46,8 @@ func SetStatus(t *v1alpha1.Task, a Actor, c Change, now time.Time) (Outcome, *pr
 		return Outcome{}, nil
 	}
 	if t.Spec.Archived {
-		return Outcome{}, problem.New(problem.Conflict, "the task is archived: its state may not change")
+		return Outcome{}, problem.New(problem.Conflict, "the task is %s and archived: its state may not change", toolState(t.Status.State)).
+			WithHint("%s", AfterTheEnd(t))
 	}
 	if Holds(t, a.Plate, a.Session) {
 		if p := checkFence(t, c.Fence); p != nil {
@@ -218,8 +219,12 @@ func byOthers(t *v1alpha1.Task, a Actor, c Change, now time.Time) (Outcome, *pro
 		from == v1alpha1.TaskBlocked && c.To != v1alpha1.TaskDone && c.To != v1alpha1.TaskBlocked:
 		allowed = concerned
 	default:
+		hint := "read_board shows where it stands; claim_task comes before working on it"
+		if Terminal(from) {
+			hint = AfterTheEnd(t)
+		}
 		return Outcome{}, problem.New(problem.Conflict, "a task that is %s cannot become %s", toolState(from), toolState(c.To)).
-			WithHint("read_board shows where it stands; claim_task comes before working on it")
+			WithHint("%s", hint)
 	}
 	if !allowed {
 		return Outcome{}, problem.New(problem.Forbidden, "only %s may do that", who(from))

@@ -212,6 +212,18 @@ func Lost(t *v1alpha1.Task) *problem.Problem {
 		return problem.New(problem.LeaseLost, "you do not hold this task: %s does. Stop working on it", holder).
 			WithHolder(holder)
 	}
-	return problem.New(problem.LeaseLost, "you do not hold this task: it is %s. Claim it before working on it",
-		t.Status.State)
+	state := toolState(t.Status.State)
+	if Terminal(t.Status.State) {
+		return problem.New(problem.LeaseLost, "nobody holds this task any more: it is %s. Stop working on it", state).
+			WithHint("%s", AfterTheEnd(t))
+	}
+	return problem.New(problem.LeaseLost, "you do not hold this task: it is %s. Claim it before working on it", state)
+}
+
+// AfterTheEnd says what an agent can do about a task that is done, failed or cancelled.
+func AfterTheEnd(t *v1alpha1.Task) string {
+	if t.Spec.Archived {
+		return "it is archived: create a new task if there is more to do"
+	}
+	return "its creator or an admin of the room may reopen it with set_status todo; others may create a new task"
 }

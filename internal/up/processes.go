@@ -20,8 +20,6 @@ const (
 )
 
 const (
-	// portPatience is how long a port that was asked for may be in use, by one that is just ending.
-	portPatience = 5 * time.Second
 	probeTimeout = 2 * time.Second
 )
 
@@ -106,12 +104,7 @@ func (s *system) bridgePort(ctx context.Context, i int, name string) (int, error
 	if i > 0 || s.opts.Port == 0 {
 		return s.dir.Port(ctx, name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, portPatience)
-	defer cancel()
-	if err := datadir.AwaitFree(ctx, s.opts.Port); err != nil {
-		return 0, fmt.Errorf("port %d is in use: stop what listens there, or choose another with --port (0 for a free one)", s.opts.Port)
-	}
-	return s.opts.Port, nil
+	return s.opts.Port, s.checkPort(ctx)
 }
 
 func (s *system) startRooms(name, command string, flags ...string) (*supervise.Process, error) {

@@ -100,13 +100,16 @@ func Run(ctx context.Context, opts Options) error {
 	if err := opts.complete(); err != nil {
 		return err
 	}
+	if err := datadir.CheckSpace(opts.DataDir, opts.space()); err != nil {
+		return err
+	}
 	dir, err := datadir.Open(opts.DataDir)
 	if err != nil {
 		return err
 	}
 	s := &system{opts: opts, dir: dir}
 	s.supervisor = supervise.New(s.say)
-	err = s.run(ctx)
+	err = s.runHeld(ctx)
 	s.stop() //nolint:contextcheck // it is the end of ctx that leads here
 	if ctx.Err() != nil {
 		return nil
@@ -114,8 +117,30 @@ func Run(ctx context.Context, opts Options) error {
 	return err
 }
 
+// runHeld runs for as long as the data folder is ours.
+func (s *system) runHeld(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	guarded := make(chan struct{})
+	go func() {
+		defer close(guarded)
+		if err := s.dir.AwaitLoss(ctx); err != nil {
+			cancel(err)
+		}
+	}()
+	err := s.run(ctx)
+	cancel(nil)
+	<-guarded
+	if lost := context.Cause(ctx); !errors.Is(lost, context.Canceled) {
+		return lost
+	}
+	return err
+}
+
 func (s *system) run(ctx context.Context) error {
 	began := time.Now()
+	if err := s.checkPort(ctx); err != nil {
+		return err
+	}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
@@ -171,8 +196,12 @@ func (s *system) stop() {
 	if s.plane != nil {
 		s.plane.Stop()
 	}
+	kept := "everything is kept in " + s.dir.Path()
+	if s.dir.Held() != nil {
+		kept = "nothing is kept"
+	}
 	_ = s.dir.Close()
-	s.say("stopped; everything is kept in %s", s.dir.Path())
+	s.say("stopped; %s", kept)
 }
 
 func (s *system) say(format string, args ...any) {

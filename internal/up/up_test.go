@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/server"
 	"github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
-	"github.com/agentrooms/agentrooms/internal/datadir"
 	"github.com/agentrooms/agentrooms/internal/install"
 	"github.com/agentrooms/agentrooms/internal/localplane"
 )
@@ -258,26 +260,67 @@ func TestAnAgentWithoutItsAccountIsToldOfOnce(t *testing.T) {
 	g.Expect(keeper.fileOf(&agents[0])).To(gomega.BeEmpty())
 }
 
-func TestAPortInUseIsSaid(t *testing.T) {
-	dir, err := datadir.Open(t.TempDir())
-	if err != nil {
-		t.Fatalf("opening a folder: %v", err)
+// A port that cannot be had is said before anything is started: the folder then holds nothing but its lock.
+func TestAPortInUseIsSaidFirst(t *testing.T) {
+	rooms := server.NewProtectedResourceMetadataHandler(server.ProtectedResourceMetadataConfig{
+		Resource: "http://127.0.0.1/mcp", ResourceName: "Agent Rooms",
+	})
+	for name, c := range map[string]struct {
+		handler http.Handler
+		says    string
+	}{
+		"another bridge":  {rooms, "is in use by another bridge of Agent Rooms, likely of another `rooms up`"},
+		"another program": {http.NotFoundHandler(), "is in use by another program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits a while for the port
+			g := gomega.NewWithT(t)
+			other := httptest.NewServer(c.handler)
+			defer other.Close()
+			port := other.Listener.Addr().(*net.TCPAddr).Port
+			dir := t.TempDir()
+			err := Run(t.Context(), Options{DataDir: dir, Bridges: 1, Port: port, Executable: os.Args[0]})
+			g.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(fmt.Sprintf("port %d %s", port, c.says))))
+			g.Expect(err).To(gomega.MatchError(gomega.ContainSubstring("--port (0 for a free one)")))
+			entries, err := os.ReadDir(dir)
+			g.Expect(err).NotTo(gomega.HaveOccurred())
+			g.Expect(entries).To(gomega.HaveLen(2), "the lock and a .gitignore")
+		})
 	}
-	t.Cleanup(func() { _ = dir.Close() })
-	port, err := dir.Port(t.Context(), "taken")
-	if err != nil {
-		t.Fatalf("choosing a port: %v", err)
-	}
-	server := &http.Server{Addr: datadir.Loopback(port)}
-	go func() { _ = server.ListenAndServe() }()
-	t.Cleanup(func() { _ = server.Close() })
+}
+
+func TestAFolderThatCannotBeUsedIsSaidFirst(t *testing.T) {
 	g := gomega.NewWithT(t)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel() // spares the wait for the port to become free
-	g.Eventually(func() error { return datadir.AwaitFree(ended, port) }, patience).ShouldNot(gomega.Succeed())
-	s := &system{opts: Options{Port: port}, dir: dir}
-	_, err = s.bridgePort(ended, 0, "bridge-0")
-	g.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(fmt.Sprintf("port %d is in use", port))))
+	file := filepath.Join(t.TempDir(), "file")
+	g.Expect(os.WriteFile(file, nil, 0o600)).To(gomega.Succeed())
+	err := Run(t.Context(), Options{DataDir: file, Bridges: 1, Executable: os.Args[0]})
+	g.Expect(err).To(gomega.MatchError(gomega.ContainSubstring("choose one that you may write to with --data-dir")))
+	g.Expect((&Options{}).space()).To(gomega.BeNumerically(">", (&Options{Kubeconfig: "x"}).space()))
+}
+
+// Who loses its folder stops, so that whoever starts on the path anew is alone there.
+func TestALostFolderEndsIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a control plane")
+	}
+	g := gomega.NewWithT(t)
+	dir := filepath.Join(t.TempDir(), "data")
+	t.Setenv(adminEnv, filepath.Join(dir, "kubeconfig"))
+	result, ready := make(chan error, 1), make(chan Report, 1)
+	go func() {
+		result <- Run(t.Context(), Options{DataDir: dir, Bridges: 1, Executable: os.Args[0], Progress: os.Stderr,
+			Ready: func(r Report) error { ready <- r; return nil }})
+	}()
+	var report Report
+	g.Eventually(ready, 2*time.Minute).Should(gomega.Receive(&report))
+	g.Eventually(func() error { return os.RemoveAll(dir) }, patience).Should(gomega.Succeed(), "in spite of what is written meanwhile")
+	var err error
+	g.Eventually(result, patience).Should(gomega.Receive(&err))
+	g.Expect(err).To(gomega.MatchError(gomega.ContainSubstring("the data folder " + dir + " was removed or replaced")))
+	for name, pid := range report.PIDs {
+		g.Expect(syscall.Kill(pid, 0)).To(gomega.MatchError(syscall.ESRCH), name)
+	}
+	g.Expect(dir).NotTo(gomega.BeADirectory(), "what stops makes nothing anew")
 }
 
 func TestOptionsThatCannotBeAreRefused(t *testing.T) {

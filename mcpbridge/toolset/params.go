@@ -304,16 +304,21 @@ func (p Param) parse(raw json.RawMessage) (any, *problem.Problem) {
 	}
 }
 
+// parseInteger reads a whole number however it is written (7, 7.0, 7e0). Whatever is wrong, the answer gives the range.
 func (p Param) parseInteger(raw json.RawMessage) (any, *problem.Problem) {
+	low, high := int64(-maxInteger), int64(maxInteger)
+	if p.bounded() {
+		low, high = p.Min, p.max()
+	}
+	wrong := problem.Invalid(p.Name, "must be an integer from %d to %d", low, high)
 	var f float64
 	if err := json.Unmarshal(raw, &f); err != nil || f != math.Trunc(f) || math.Abs(f) > maxInteger {
-		return nil, problem.Invalid(p.Name, "must be an integer")
+		return nil, wrong
 	}
-	n := int64(f)
-	if p.bounded() && (n < p.Min || n > p.max()) {
-		return nil, problem.Invalid(p.Name, "must be from %d to %d", p.Min, p.max())
+	if n := int64(f); low <= n && n <= high {
+		return n, nil
 	}
-	return n, nil
+	return nil, wrong
 }
 
 func (p Param) parseStrings(raw json.RawMessage) (any, *problem.Problem) {

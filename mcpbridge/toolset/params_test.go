@@ -185,6 +185,25 @@ func TestWhatIsRefusedNamesTheField(t *testing.T) {
 	})
 }
 
+// Whatever is wrong with a number, the answer gives the range that it must be in.
+func TestARefusedIntegerIsToldTheRange(t *testing.T) {
+	ranges := map[string]string{
+		"limit": "from 1 to 100", "order": "from -10 to 10", "seq": "from 1 to 9007199254740991",
+		"count": "from -9007199254740991 to 9007199254740991",
+	}
+	values := []string{
+		`4611686018427387904`, `9223372036854775808`, `-4611686018427387904`, `1e30`, `-1e30`, `1e400`, `1.5`, `1e-3`, `"7"`, `true`, `[7]`, `{}`,
+	}
+	for field, says := range ranges {
+		for _, value := range values {
+			_, p := tool.ParseArgs(json.RawMessage(`{"room": "r", "both": [], "` + field + `": ` + value + `}`))
+			if p == nil || p.Message != field+" must be an integer "+says {
+				t.Errorf("%s %s: got %+v, want %q", field, value, p, says)
+			}
+		}
+	}
+}
+
 func TestAToolWithoutHintsTakesNone(t *testing.T) {
 	bare := &toolset.Tool{}
 	if _, p := bare.ParseArgs(json.RawMessage(`{"session_id": "s1"}`)); p == nil {

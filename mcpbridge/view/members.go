@@ -10,21 +10,12 @@ import (
 	"github.com/agentrooms/agentrooms/internal/handles"
 	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/inboxes"
+	"github.com/agentrooms/agentrooms/internal/membership"
 	"github.com/agentrooms/agentrooms/internal/roomlog"
 )
 
 // Member is an agent of a room.
-type Member struct {
-	// Agent as it stands. It must not be changed.
-	Agent *v1alpha1.Agent
-	// Plate of the agent.
-	Plate string
-	// Role in the room.
-	Role v1alpha1.RoomRole
-}
-
-// Alias of the member.
-func (m Member) Alias() string { return handles.Alias(m.Agent.Spec.DisplayName, m.Agent.Spec.Owner) }
+type Member = membership.Member
 
 // Members is who belongs to a room. It must not be changed.
 type Members struct {
@@ -40,8 +31,8 @@ type Members struct {
 	Handles []handles.Agent
 }
 
-// membership is who belongs where, made anew when a room's or an agent's spec changes.
-type membership struct {
+// roster is who belongs where, made anew when a room's or an agent's spec changes.
+type roster struct {
 	version   int64
 	byPlate   map[string]*v1alpha1.Agent
 	bySubject map[string][]*v1alpha1.Agent
@@ -67,7 +58,7 @@ func newSeat(room *v1alpha1.Room, plate string) seat {
 func (v *View) dropMembership() { v.membersVersion.Add(1) }
 
 // membership gives who belongs where, as of the last change that was seen before the call.
-func (v *View) membership() *membership {
+func (v *View) membership() *roster {
 	if m := v.members.Load(); m != nil && m.version == v.membersVersion.Load() {
 		return m
 	}
@@ -83,15 +74,13 @@ func (v *View) membership() *membership {
 	return m
 }
 
-func (v *View) buildMembership() *membership {
-	m := &membership{
+func (v *View) buildMembership() *roster {
+	m := &roster{
 		byPlate: map[string]*v1alpha1.Agent{}, bySubject: map[string][]*v1alpha1.Agent{},
 		byRoom: map[types.NamespacedName]*Members{}, seats: map[string][]seat{},
 	}
 	agents := v.agents.all()
-	slices.SortFunc(agents, func(a, b *v1alpha1.Agent) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
-	})
+	slices.SortFunc(agents, membership.Older)
 	byName := map[types.NamespacedName]*v1alpha1.Agent{}
 	for _, a := range agents {
 		byName[keyOf(a)] = a
@@ -114,36 +103,16 @@ func (v *View) buildMembership() *membership {
 	return m
 }
 
-func (m *membership) membersOf(room *v1alpha1.Room, byName map[types.NamespacedName]*v1alpha1.Agent) *Members {
-	out := &Members{
-		Agents: map[string]Member{}, Users: map[string]v1alpha1.RoomRole{}, Owners: map[string]bool{},
-	}
-	for _, member := range room.Spec.Members {
-		role := member.Role
-		if role == "" {
-			role = v1alpha1.RoleMember
+func (m *roster) membersOf(room *v1alpha1.Room, byName map[types.NamespacedName]*v1alpha1.Agent) *Members {
+	set := membership.Of(room, func(ref v1alpha1.AgentReference) *v1alpha1.Agent {
+		if ref.Plate != "" {
+			return m.byPlate[ref.Plate]
 		}
-		if member.Agent == nil {
-			out.Users[member.User] = role
-			out.Owners[member.User] = true
-			continue
-		}
-		agent := m.byPlate[member.Agent.Plate]
-		if member.Agent.Name != "" {
-			agent = byName[types.NamespacedName{Namespace: room.Namespace, Name: member.Agent.Name}]
-		}
-		if agent == nil {
-			continue
-		}
-		plate := ids.Plate(agent)
-		if _, twice := out.Agents[plate]; twice {
-			continue
-		}
-		out.Agents[plate] = Member{Agent: agent, Plate: plate, Role: role}
-		out.Owners[agent.Spec.Owner] = true
-	}
-	for _, member := range out.Agents {
-		out.Sorted = append(out.Sorted, member)
+		return byName[types.NamespacedName{Namespace: room.Namespace, Name: ref.Name}]
+	})
+	out := &Members{Agents: map[string]Member{}, Sorted: set.Agents, Users: set.Users, Owners: set.Owners}
+	for _, member := range set.Agents {
+		out.Agents[member.Plate] = member
 	}
 	slices.SortFunc(out.Sorted, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Alias(), b.Alias()), cmp.Compare(a.Plate, b.Plate))

@@ -46,7 +46,7 @@ type View struct {
 
 	membersMu      sync.Mutex
 	membersVersion atomic.Int64
-	members        atomic.Pointer[membership]
+	members        atomic.Pointer[roster]
 }
 
 type consentKey struct{ namespace, room, owner string }

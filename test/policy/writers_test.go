@@ -293,8 +293,9 @@ func TestTheLeasesOfTasksAndInstancesAreWrittenByTheSystem(t *testing.T) {
 	const refused = "the Lease of a task or an instance is written by Agent Rooms only"
 	for _, label := range []string{"agentrooms.dev/task", "agentrooms.dev/instance"} {
 		ours := fmt.Sprintf("metadata: {labels: {%s: x}}", label)
-		for _, tc := range []struct{ user, refused string }{
-			{said, refused}, {restorer, refused}, {bridge, ""}, {manager, ""}, {collector, ""}, {namespaces, ""},
+		for _, tc := range []struct{ user, refused, undeletable string }{
+			{said, refused, refused}, {assigner, refused, refused}, {restorer, refused, ""},
+			{bridge, "", ""}, {manager, "", ""}, {collector, "", ""}, {namespaces, "", ""},
 		} {
 			t.Run(tc.user+" "+verdict(tc.refused)+" write a Lease with the label "+label, func(t *testing.T) {
 				check(t, as(tc.user).Create(t.Context(), parse(ns, lease, ours)), tc.refused)
@@ -302,9 +303,14 @@ func TestTheLeasesOfTasksAndInstancesAreWrittenByTheSystem(t *testing.T) {
 				must(t, as(bridge).Create(t.Context(), u))
 				check(t, patch(t.Context(), tc.user, u, "spec: {holderIdentity: mallory}"), tc.refused)
 				check(t, patch(t.Context(), tc.user, u, fmt.Sprintf("metadata: {labels: {%s: null}}", label)), tc.refused)
-				if tc.refused != "" {
-					check(t, as(tc.user).Delete(t.Context(), u), tc.refused)
-				}
+			})
+			t.Run(tc.user+" "+verdict(tc.undeletable)+" delete a Lease with the label "+label, func(t *testing.T) {
+				u := parse(ns, lease, ours)
+				must(t, as(bridge).Create(t.Context(), u))
+				check(t, as(tc.user).Delete(t.Context(), u), tc.undeletable)
+				u = parse(ns, lease, ours, "metadata: {labels: {batch: of-"+counterName()+"}}")
+				must(t, as(bridge).Create(t.Context(), u))
+				check(t, as(tc.user).DeleteAllOf(t.Context(), u, client.InNamespace(ns), client.MatchingLabels{"batch": u.GetLabels()["batch"]}), tc.undeletable)
 			})
 		}
 		t.Run("said may not turn their Lease into one with the label "+label, func(t *testing.T) {
@@ -313,6 +319,11 @@ func TestTheLeasesOfTasksAndInstancesAreWrittenByTheSystem(t *testing.T) {
 			check(t, patch(t.Context(), said, u, ours), refused)
 		})
 	}
+	t.Run("the admin of the cluster may clear up", func(t *testing.T) {
+		u := parse(ns, lease, "metadata: {labels: {agentrooms.dev/task: x}}")
+		must(t, as(bridge).Create(t.Context(), u))
+		check(t, env.Client.Delete(t.Context(), u), "")
+	})
 	t.Run("said may do with other Leases what they like", func(t *testing.T) {
 		u := parse(ns, lease, "metadata: {labels: {app: theirs}}")
 		check(t, as(said).Create(t.Context(), u), "")

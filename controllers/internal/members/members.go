@@ -2,8 +2,8 @@
 package members
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,54 +12,24 @@ import (
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/controllers/internal/index"
-	"github.com/agentrooms/agentrooms/internal/ids"
+	"github.com/agentrooms/agentrooms/internal/membership"
 )
 
-// Set is who belongs to a Room. Its objects come from a cache and must not be changed. The zero value is nobody.
-type Set struct {
-	// Agents that are members, in the order of the spec.
-	Agents []*v1alpha1.Agent
-	// Users that are members in person.
-	Users []string
-	// Unknown are the references that no Agent answers to.
-	Unknown []v1alpha1.AgentReference
-}
+// Set is who belongs to a Room.
+type Set = membership.Set
 
-// Agent finds a member by plate.
-func (s Set) Agent(plate string) (*v1alpha1.Agent, bool) {
-	for _, a := range s.Agents {
-		if ids.Plate(a) == plate {
-			return a, true
-		}
-	}
-	return nil, false
-}
-
-// Person says whether a person is a member, or an agent of theirs is.
-func (s Set) Person(user string) bool {
-	return user != "" && (slices.Contains(s.Users, user) ||
-		slices.ContainsFunc(s.Agents, func(a *v1alpha1.Agent) bool { return a.Spec.Owner == user }))
-}
-
-// Of reads who belongs to a Room.
+// Of reads who belongs to a Room. Its objects come from a cache and must not be changed.
 func Of(ctx context.Context, c client.Reader, room *v1alpha1.Room) (Set, error) {
-	var s Set
-	for _, m := range room.Spec.Members {
-		if m.Agent == nil {
-			s.Users = append(s.Users, m.User)
-			continue
-		}
-		a, err := Resolve(ctx, c, room.Namespace, *m.Agent)
-		switch {
-		case err != nil:
-			return Set{}, err
-		case a == nil:
-			s.Unknown = append(s.Unknown, *m.Agent)
-		default:
-			s.Agents = append(s.Agents, a)
-		}
+	var failed []error
+	set := membership.Of(room, func(ref v1alpha1.AgentReference) *v1alpha1.Agent {
+		a, err := Resolve(ctx, c, room.Namespace, ref)
+		failed = append(failed, err)
+		return a
+	})
+	if err := errors.Join(failed...); err != nil {
+		return Set{}, err
 	}
-	return s, nil
+	return set, nil
 }
 
 // Resolve finds the Agent that a reference means, nil when there is none.
@@ -88,8 +58,6 @@ func ByPlate(ctx context.Context, c client.Reader, plate string) (*v1alpha1.Agen
 	if len(list.Items) == 0 {
 		return nil, nil
 	}
-	oldest := slices.MinFunc(list.Items, func(a, b v1alpha1.Agent) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
-	})
+	oldest := slices.MinFunc(list.Items, func(a, b v1alpha1.Agent) int { return membership.Older(&a, &b) })
 	return &oldest, nil
 }

@@ -172,33 +172,21 @@ func (t *Toolset) assignee(task *v1alpha1.Task) (plate string, assigned bool) {
 
 // proposal gives what consent is judged by.
 func (t *Toolset) proposal(a *access, task *v1alpha1.Task) consent.Proposal {
-	plate, assigned := t.assignee(task)
-	if assigned && plate == "" {
-		plate = task.Spec.Assignee
-	}
-	p := consent.Proposal{Assignee: plate, Proposer: t.proposer(task)}
-	if agent, ok := t.view.AgentByPlate(plate); ok {
-		p.AssigneeOwner = agent.Spec.Owner
-		p.Consent = t.view.Consent(a.room, p.AssigneeOwner)
-	}
-	p.ProposerInRoom = p.Proposer != "" && a.members.Owners[p.Proposer]
-	return p
+	plate, _ := t.assignee(task)
+	assignee, _ := t.view.AgentByPlate(plate)
+	return consent.Propose(task, consent.Parties{
+		Assigner: t.assigner(task), Assignee: assignee,
+		InRoom:  func(person string) bool { return a.members.Owners[person] },
+		InForce: func(owner string) *v1alpha1.Consent { return t.view.Consent(a.room, owner) },
+	})
 }
 
-// proposer gives the person for whom a task was assigned.
-func (t *Toolset) proposer(task *v1alpha1.Task) string {
-	by := task.Spec.AssignedBy
-	if by == nil {
-		by = task.Spec.Creator
+// assigner gives the agent that assigned a task, nil when it was a person or the agent is gone.
+func (t *Toolset) assigner(task *v1alpha1.Task) *v1alpha1.Agent {
+	by := consent.AssignedBy(task)
+	if by == nil || by.Plate == "" {
+		return nil
 	}
-	if by == nil {
-		return ""
-	}
-	if by.User != "" {
-		return by.User
-	}
-	if agent, ok := t.view.AgentByPlate(by.Plate); ok {
-		return agent.Spec.Owner
-	}
-	return ""
+	agent, _ := t.view.AgentByPlate(by.Plate)
+	return agent
 }

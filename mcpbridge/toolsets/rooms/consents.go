@@ -104,13 +104,21 @@ func (t *Toolset) writeConsent(
 			break
 		}
 		pause(ctx, attempt)
-		fresh := &v1alpha1.Consent{}
-		if err := t.api.Get(ctx, client.ObjectKeyFromObject(next), fresh); err == nil {
-			fresh.ManagedFields = nil
-			t.view.Saw(fresh)
-		}
+		t.refreshConsent(ctx, next)
 	}
 	return nil, fmt.Errorf("writing the consent of %s in room %s/%s: %w", owner, a.room.Namespace, a.room.Name, last)
+}
+
+// refreshConsent reads a Consent from the API server into the view. What cannot be read now is looked at in the next attempt.
+func (t *Toolset) refreshConsent(ctx context.Context, c *v1alpha1.Consent) {
+	fresh := &v1alpha1.Consent{}
+	switch err := t.api.Get(ctx, client.ObjectKeyFromObject(c), fresh); {
+	case err == nil:
+		fresh.ManagedFields = nil
+		t.view.Saw(fresh)
+	case gone(err) && c.UID != "":
+		t.view.Gone(c)
+	}
 }
 
 func wanted(current *v1alpha1.Consent, a *access, mode v1alpha1.ConsentMode, collaborator string) *v1alpha1.Consent {
@@ -166,16 +174,12 @@ func (t *Toolset) listPendingConsents(ctx context.Context, c *toolset.Caller, ar
 }
 
 func (t *Toolset) party(task *v1alpha1.Task) Party {
-	by := task.Spec.AssignedBy
-	if by == nil {
-		by = task.Spec.Creator
-	}
-	if by == nil {
+	by := consent.AssignedBy(task)
+	switch {
+	case by == nil:
 		return Party{}
-	}
-	if by.User != "" {
+	case by.User != "":
 		return Party{Alias: by.User, Owner: by.User}
 	}
-	out := Party{Plate: by.Plate, Alias: t.aliasOfPlate(by.Plate), Owner: t.proposer(task)}
-	return out
+	return Party{Plate: by.Plate, Alias: t.aliasOfPlate(by.Plate), Owner: consent.Proposer(task, t.assigner(task))}
 }

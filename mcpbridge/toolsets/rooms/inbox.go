@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -98,7 +97,10 @@ func (t *Toolset) writeInbox(ctx context.Context, a *access, name string, box *v
 func (t *Toolset) refreshInbox(ctx context.Context, a *access, name string) error {
 	box := &v1alpha1.Inbox{}
 	err := t.api.Get(ctx, client.ObjectKey{Namespace: a.room.Namespace, Name: name}, box)
-	if apierrors.IsNotFound(err) {
+	if gone(err) {
+		if old, ok := t.view.Inbox(a.room, a.caller.Plate); ok {
+			t.view.Gone(old)
+		}
 		return nil
 	}
 	if err != nil {

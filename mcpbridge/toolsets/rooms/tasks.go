@@ -309,7 +309,8 @@ func (t *Toolset) startDoing(ctx context.Context, a *access, task *v1alpha1.Task
 		return nil, problem.New(problem.Conflict, "the task waits for other tasks: %s",
 			strings.Join(t.taskIDs(done.Namespace, deps.Open(done, t.lookup(done.Namespace))), ", "))
 	default:
-		return nil, problem.New(problem.Conflict, "a task that is %s cannot be claimed", tasks.ToolState(done.Status.State))
+		return nil, problem.New(problem.Conflict, "a task that is %s cannot be claimed", tasks.ToolState(done.Status.State)).
+			WithHint("%s", tasks.AfterTheEnd(done))
 	}
 }
 

@@ -19,8 +19,11 @@ import (
 // contended says whether a write may succeed after a fresh look: somebody else was faster, the view was stale, or the
 // outcome is not known. A rule of the schema that refuses a write was obeyed by the decision, so the view was stale.
 func contended(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsInvalid(err) || apierrors.IsAlreadyExists(err) || unknown(err)
+	return apierrors.IsConflict(err) || apierrors.IsInvalid(err) || apierrors.IsAlreadyExists(err) || gone(err) || unknown(err)
 }
+
+// gone says whether the API server has an object no more. One that does not know the kind is no witness to that.
+func gone(err error) bool { return apierrors.IsNotFound(err) && !problem.NotInstalled(err) }
 
 // unknown says whether a write may have happened although it gave an error.
 func unknown(err error) bool {
@@ -125,7 +128,7 @@ func (t *Toolset) current(task *v1alpha1.Task) (*v1alpha1.Task, error) {
 func (t *Toolset) refresh(ctx context.Context, task *v1alpha1.Task) error {
 	current := &v1alpha1.Task{}
 	err := t.api.Get(ctx, client.ObjectKeyFromObject(task), current)
-	if apierrors.IsNotFound(err) {
+	if gone(err) {
 		t.view.Gone(task)
 		return problem.New(problem.NotFound, "the task is gone")
 	}

@@ -96,6 +96,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: liveInstances
       type:
         scalar: numeric
+      default: 0
     - name: observedGeneration
       type:
         scalar: numeric
@@ -153,6 +154,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: autoAccepted
       type:
         scalar: numeric
+      default: 0
     - name: conditions
       type:
         list:
@@ -167,6 +169,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: pending
       type:
         scalar: numeric
+      default: 0
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.Delegation
   scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.Delivery
@@ -202,6 +205,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.InboxStatus
+      default: {}
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.InboxSpec
   map:
     fields:
@@ -223,9 +227,11 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: ackedThrough
       type:
         scalar: numeric
+      default: 0
     - name: deliveredThrough
       type:
         scalar: numeric
+      default: 0
     - name: deliveries
       type:
         list:
@@ -238,6 +244,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: lastReadSeq
       type:
         scalar: numeric
+      default: 0
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.LeaseExpiryAction
   scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.LeasePolicy
@@ -462,15 +469,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: lastSeq
       type:
         scalar: numeric
+      default: 0
     - name: members
       type:
         scalar: numeric
+      default: 0
     - name: observedGeneration
       type:
         scalar: numeric
     - name: tasks
       type:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskCounts
+      default: {}
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.Scope
   scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.SenderType
@@ -553,21 +563,27 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: blocked
       type:
         scalar: numeric
+      default: 0
     - name: cancelled
       type:
         scalar: numeric
+      default: 0
     - name: doing
       type:
         scalar: numeric
+      default: 0
     - name: done
       type:
         scalar: numeric
+      default: 0
     - name: failed
       type:
         scalar: numeric
+      default: 0
     - name: todo
       type:
         scalar: numeric
+      default: 0
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.TaskCreator
   map:
     fields:
@@ -584,6 +600,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     - name: reason
+      type:
+        scalar: string
+    - name: terms
       type:
         scalar: string
     - name: verdict

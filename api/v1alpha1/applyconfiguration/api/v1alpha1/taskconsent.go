@@ -24,8 +24,8 @@ type TaskConsentApplyConfiguration struct {
 	// standing is true when a Consent accepted, and not the owner in person. Such a decision returns to Pending when the
 	// Consent is withdrawn before work starts.
 	Standing *bool `json:"standing,omitempty"`
-	// terms is a digest of the title, detail and definitionOfDone that the owner decided on in person. What was accepted is
-	// asked anew when they change before work starts.
+	// terms is a digest of the title, detail and definitionOfDone that wait for a decision, or that the owner decided on in
+	// person. What was accepted is asked anew when they change before work starts.
 	Terms *string `json:"terms,omitempty"`
 	// reason given with the decision.
 	Reason *string `json:"reason,omitempty"`

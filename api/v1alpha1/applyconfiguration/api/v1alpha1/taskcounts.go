@@ -8,7 +8,7 @@ package v1alpha1
 // TaskCountsApplyConfiguration represents a declarative configuration of the TaskCounts type for use
 // with apply.
 //
-// TaskCounts counts the tasks of a Room that are not archived, by state.
+// TaskCounts counts the tasks of a Room that are not archived, by state. A count that is left out is 0, and the API server says so.
 type TaskCountsApplyConfiguration struct {
 	// todo counts tasks nobody has claimed.
 	Todo *int32 `json:"todo,omitempty"`

@@ -13,12 +13,15 @@ import (
 // with apply.
 //
 // TaskDecision is a person's answer to a proposal, given with kubectl. The controller carries it out when by is the
-// assignee's owner and not the creator's.
+// assignee's owner and not the creator's. While it has no effect, the condition DecisionValid says why.
 type TaskDecisionApplyConfiguration struct {
 	// verdict on the proposal.
 	Verdict *apiv1alpha1.Verdict `json:"verdict,omitempty"`
 	// reason for the creator to read.
 	Reason *string `json:"reason,omitempty"`
+	// terms of the proposal that was decided on, as status.consent.terms gave them. When given, the decision counts for these and no
+	// others: somebody may change what the task asks for between reading and deciding.
+	Terms *string `json:"terms,omitempty"`
 	// by is the user who decided. Stamped from the request by the admission policy.
 	By *string `json:"by,omitempty"`
 }
@@ -42,6 +45,14 @@ func (b *TaskDecisionApplyConfiguration) WithVerdict(value apiv1alpha1.Verdict) 
 // If called multiple times, the Reason field is set to the value of the last call.
 func (b *TaskDecisionApplyConfiguration) WithReason(value string) *TaskDecisionApplyConfiguration {
 	b.Reason = &value
+	return b
+}
+
+// WithTerms sets the Terms field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Terms field is set to the value of the last call.
+func (b *TaskDecisionApplyConfiguration) WithTerms(value string) *TaskDecisionApplyConfiguration {
+	b.Terms = &value
 	return b
 }
 

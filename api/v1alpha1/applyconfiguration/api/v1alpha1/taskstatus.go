@@ -37,7 +37,7 @@ type TaskStatusApplyConfiguration struct {
 	History []TaskEventApplyConfiguration `json:"history,omitempty"`
 	// lastNotice names the last notice that the controller posted to the room about this task.
 	LastNotice *string `json:"lastNotice,omitempty"`
-	// conditions of the Task: Ready, DependenciesMet, LeaseLive.
+	// conditions of the Task: Ready, DependenciesMet, LeaseLive, DecisionValid.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
