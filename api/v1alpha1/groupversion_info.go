@@ -28,7 +28,6 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Consent{}, &ConsentList{},
 		&MessageBatch{}, &MessageBatchList{},
 		&Inbox{}, &InboxList{},
-		&File{}, &FileList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -33,7 +33,6 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(newUpCommand(), newManagerCommand(), newBridgeCommand(), newSignInCommand(), newListenCommand(), newWorkCommand(), newGuardCommand(),
-		newAssetsCommand(), newVersionCommand())
+	cmd.AddCommand(newUpCommand(), newManagerCommand(), newBridgeCommand(), newAssetsCommand(), newVersionCommand())
 	return cmd
 }

@@ -78,7 +78,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	r.announce(task)
-	intervene(s)
 	ready(s)
 	revoke(s)
 	settle(s)

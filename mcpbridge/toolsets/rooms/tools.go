@@ -62,8 +62,7 @@ func (t *Toolset) table() []toolset.Tool {
 	tools := append(t.roomTools(), t.mentionTools()...)
 	tools = append(tools, t.taskTools()...)
 	tools = append(tools, t.workTools()...)
-	tools = append(tools, t.consentTools()...)
-	return append(tools, t.fileTools()...)
+	return append(tools, t.consentTools()...)
 }
 
 func reads(tool toolset.Tool) toolset.Tool {

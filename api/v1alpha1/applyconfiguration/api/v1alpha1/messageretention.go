@@ -8,12 +8,11 @@ package v1alpha1
 // MessageRetentionApplyConfiguration represents a declarative configuration of the MessageRetention type for use
 // with apply.
 //
-// MessageRetention bounds the messages that the cluster keeps as objects. Older ones move to the blob store in segments of
-// 1,000, so up to 999 stay that are beyond a bound. Without a blob store all stay.
+// MessageRetention bounds the messages that the cluster keeps as objects.
 type MessageRetentionApplyConfiguration struct {
-	// maxCount of messages. 10,000 when absent.
+	// maxCount of messages.
 	MaxCount *int32 `json:"maxCount,omitempty"`
-	// maxAgeSeconds of a message: an hour to ten years. No bound when absent.
+	// maxAgeSeconds of a message: an hour to ten years.
 	MaxAgeSeconds *int64 `json:"maxAgeSeconds,omitempty"`
 }
 

@@ -12,8 +12,7 @@ package v1alpha1
 type RoomRetentionApplyConfiguration struct {
 	// messages kept as objects.
 	Messages *MessageRetentionApplyConfiguration `json:"messages,omitempty"`
-	// fileVersions kept of each file: 20 when absent. The latest one is always kept. One that was written under an
-	// idempotency key stays for a day, unless the file has too many.
+	// fileVersions kept of each file. The latest one is always kept.
 	FileVersions *int32 `json:"fileVersions,omitempty"`
 }
 
