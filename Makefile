@@ -58,7 +58,7 @@ GENERATED := \
 	dist/install.yaml
 
 # Folders with an npm lock file hold tests of their own.
-NPM_TESTS := $(patsubst %/package-lock.json,%,$(wildcard test/conformance/package-lock.json test/sdk/package-lock.json))
+NPM_TESTS := $(patsubst %/package-lock.json,%,$(wildcard test/board/package-lock.json test/conformance/package-lock.json test/sdk/package-lock.json))
 
 ##@ General
 
@@ -78,6 +78,7 @@ dev: build ## Build, then run the whole system on this machine (Ctrl-C stops it)
 build: ## Build bin/rooms (and bin/kubectl-rooms).
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(patsubst %/main.go,./%,$(wildcard cmd/*/main.go))
+	@ln -sf kubectl-rooms bin/kubectl_complete-rooms
 
 .PHONY: controlplane
 controlplane: build ## Build or find etcd, kube-apiserver and kube-controller-manager, and print where they are.

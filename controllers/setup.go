@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"gocloud.dev/blob"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,11 +15,15 @@ import (
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/controllers/agent"
 	"github.com/agentrooms/agentrooms/controllers/consent"
+	"github.com/agentrooms/agentrooms/controllers/file"
 	"github.com/agentrooms/agentrooms/controllers/inbox"
 	"github.com/agentrooms/agentrooms/controllers/instance"
 	"github.com/agentrooms/agentrooms/controllers/internal/index"
+	"github.com/agentrooms/agentrooms/controllers/logs"
+	"github.com/agentrooms/agentrooms/controllers/retention"
 	"github.com/agentrooms/agentrooms/controllers/room"
 	"github.com/agentrooms/agentrooms/controllers/task"
+	"github.com/agentrooms/agentrooms/internal/blobs"
 )
 
 // eventSource is how Kubernetes Events call the process.
@@ -30,6 +35,17 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Poster takes the notices about tasks. Without one nothing is posted.
 	Poster task.Poster
+	// Logs are what the controllers see of the logs of rooms. They are made here when nil.
+	Logs *logs.Logs
+	// Bucket takes old messages. Without one all messages stay in the cluster.
+	Bucket *blob.Bucket
+	// ArchiveGrace is how long message batches stay in the cluster after their messages have moved to the bucket. Zero stands
+	// for roomlog.Grace; less is for tests.
+	ArchiveGrace time.Duration
+	// Blobs holds the contents of files. Nil when there is no store.
+	Blobs *blobs.Store
+	// FileGrace is how long deleted files can be brought back. Zero stands for a day.
+	FileGrace time.Duration
 	// CountsEvery is how often counts in the status of busy objects are written. Zero stands for five seconds.
 	CountsEvery time.Duration
 	// InstanceTTL is how long an instance counts as live after it was last seen to renew. Zero stands for 180 seconds.
@@ -51,15 +67,28 @@ func SetupAll(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	if o.Logs == nil {
+		if o.Logs, err = logs.New(mgr); err != nil {
+			return err
+		}
+	}
 	c, events := mgr.GetClient(), mgr.GetEventRecorder(eventSource)
-	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		&room.Reconciler{Client: c, Clock: o.Clock, Events: events, Every: o.CountsEvery},
+	all := []interface{ SetupWithManager(ctrl.Manager) error }{
+		&room.Reconciler{Client: c, Logs: o.Logs, Clock: o.Clock, Events: events, Every: o.CountsEvery},
 		&agent.Reconciler{Client: c, Instances: instances, Clock: o.Clock, Every: o.CountsEvery, TTL: o.InstanceTTL},
 		&task.Reconciler{Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: events, Poster: o.Poster},
 		&consent.Reconciler{Client: c, Clock: o.Clock, Every: o.CountsEvery},
 		&inbox.Reconciler{Client: c},
+		&file.Reconciler{Client: c, Blobs: o.Blobs, Clock: o.Clock, Grace: o.FileGrace},
+		&file.Sweeper{Client: c, Live: mgr.GetAPIReader(), Blobs: o.Blobs},
 		&instance.Reconciler{Client: c, Instances: instances, Clock: o.Clock, DeadAfter: o.InstanceDeadAfter},
-	} {
+	}
+	if o.Bucket != nil {
+		all = append(all, &retention.Reconciler{
+			Client: c, Live: mgr.GetAPIReader(), Logs: o.Logs, Bucket: o.Bucket, Clock: o.Clock, Every: o.CountsEvery, Grace: o.ArchiveGrace,
+		})
+	}
+	for _, controller := range all {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -18,6 +19,12 @@ import (
 type Options struct {
 	// Toolsets to serve, at least one. The first is served at /mcp too, each at /mcp/<name>.
 	Toolsets []toolset.Toolset
+	// Board makes the pages for people, which are served at / and below. None when nil.
+	Board func(Bounds) (http.Handler, error)
+	// MaxPageStreams bounds the streams of pages that are open at once. 2048.
+	MaxPageStreams int
+	// MaxPageStreamsPerPerson bounds those of a person. 64.
+	MaxPageStreamsPerPerson int
 	// Authenticator says whose a bearer token is. Required. The server caches its answers.
 	Authenticator Authenticator
 	// Audience of the tokens, for messages to callers. "agentrooms".
@@ -41,7 +48,9 @@ type Options struct {
 	// AllowedOrigins are the origins of web pages that may call, beside the server's own: https://board.example.com.
 	AllowedOrigins []string
 
-	// MaxBodyBytes bounds the body of a request. 1 MiB.
+	// Transfers serves the bytes of files at /transfer/, by URLs that are signed. Nil when they go elsewhere.
+	Transfers http.Handler
+	// MaxBodyBytes bounds the body of a request. 2 MiB: the largest file that a call takes may be written with six bytes for one.
 	MaxBodyBytes int64
 	// CallTimeout bounds a tool call. 30 s.
 	CallTimeout time.Duration
@@ -94,11 +103,13 @@ func (o *Options) complete() error {
 	}
 	orDefault(&o.Version, "dev")
 	orDefault(&o.Audience, DefaultAudience)
-	orDefault(&o.MaxBodyBytes, 1<<20)
+	orDefault(&o.MaxBodyBytes, 2<<20)
 	orDefault(&o.CallTimeout, 30*time.Second)
 	orDefault(&o.MaxConcurrent, 64)
 	orDefault(&o.MaxStreams, 4096)
 	orDefault(&o.MaxStreamsPerAgent, 16)
+	orDefault(&o.MaxPageStreams, 2048)
+	orDefault(&o.MaxPageStreamsPerPerson, 64)
 	orDefault(&o.KeepAlive, 20*time.Second)
 	orDefault(&o.Recheck, time.Minute)
 	orDefault(&o.MaxStreamAge, 30*time.Minute)

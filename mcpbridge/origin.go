@@ -50,11 +50,10 @@ func canonicalOrigin(s string) (string, bool) {
 // check refuses pages of foreign origins, and names of foreign hosts on a loopback connection: so does a page look that
 // made its own name point to this machine.
 func (o *origins) check(r *http.Request) *problem.Problem {
-	loopback := overLoopback(r)
-	if loopback && !o.ownHost(r.Host) {
-		return problem.New(problem.Forbidden, "the host %q is not one of this server's: use localhost or the server's public URL",
-			short(r.Host))
+	if p := o.checkHost(r); p != nil {
+		return p
 	}
+	loopback := overLoopback(r)
 	values := r.Header.Values("Origin")
 	if len(values) == 0 {
 		return nil
@@ -65,6 +64,15 @@ func (o *origins) check(r *http.Request) *problem.Problem {
 	}
 	return problem.New(problem.Forbidden, "pages of the origin %q may not call this server: whoever runs it can allow them "+
 		"with --allowed-origins", short(values[0]))
+}
+
+// checkHost refuses names of foreign hosts on a loopback connection.
+func (o *origins) checkHost(r *http.Request) *problem.Problem {
+	if overLoopback(r) && !o.ownHost(r.Host) {
+		return problem.New(problem.Forbidden, "the host %q is not one of this server's: use localhost or the server's public URL",
+			short(r.Host))
+	}
+	return nil
 }
 
 // ownHost says whether a name that a loopback connection was made under can be this server's. In a cluster a sidecar

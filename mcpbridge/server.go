@@ -70,6 +70,9 @@ func (s *Server) routes() (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", s.readyz)
+	if s.opts.Transfers != nil {
+		mux.Handle("/transfer/", http.StripPrefix("/transfer", s.opts.Transfers))
+	}
 	names := map[string]bool{}
 	for i, set := range s.opts.Toolsets {
 		if names[set.Name()] {
@@ -90,6 +93,13 @@ func (s *Server) routes() (http.Handler, error) {
 			mux.Handle(server.WellKnownProtectedResourcePath+path, s.metadata(path))
 		}
 	}
+	if s.opts.Board != nil {
+		pages, err := s.pages()
+		if err != nil {
+			return nil, fmt.Errorf("making the pages for people: %w", err)
+		}
+		mux.Handle("/", pages)
+	}
 	return mux, nil
 }
 
@@ -109,13 +119,20 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 		return
 	default:
 	}
-	for _, set := range s.opts.Toolsets {
-		if err := set.Ready(); err != nil {
-			http.Error(w, fmt.Sprintf("toolset %s: %v", set.Name(), err), http.StatusServiceUnavailable)
-			return
-		}
+	if err := s.toolsetsReady(); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
 	}
 	_, _ = fmt.Fprintln(w, "ok")
+}
+
+func (s *Server) toolsetsReady() error {
+	for _, set := range s.opts.Toolsets {
+		if err := set.Ready(); err != nil {
+			return fmt.Errorf("toolset %s: %w", set.Name(), err)
+		}
+	}
+	return nil
 }
 
 // Drain ends all streams, so that their clients listen elsewhere, tells long polls to answer, and turns readyz off. Run

@@ -65,3 +65,16 @@ const (
 	// NotPendingReason says that something else was decided before.
 	NotPendingReason = "NotPending"
 )
+
+const (
+	// HistoryBoundedCondition says whether the messages of a Room that are beyond its retention move to the blob store. Absent
+	// as long as there are none.
+	HistoryBoundedCondition = "HistoryBounded"
+
+	// WithinRetentionReason says that the cluster holds what the retention says.
+	WithinRetentionReason = "WithinRetention"
+	// MentionsPendingReason says that an agent has too many pending mentions in messages that should move.
+	MentionsPendingReason = "MentionsPending"
+	// BlobStoreFailedReason says that the blob store did not take a segment, or not as it was written.
+	BlobStoreFailedReason = "BlobStoreFailed"
+)

@@ -28,6 +28,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Consent{}, &ConsentList{},
 		&MessageBatch{}, &MessageBatchList{},
 		&Inbox{}, &InboxList{},
+		&File{}, &FileList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

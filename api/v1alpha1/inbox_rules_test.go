@@ -14,7 +14,8 @@ func TestRulesOfAnInbox(t *testing.T) {
 		acked     = "status.ackedThrough may not go back"
 		read      = "status.lastReadSeq may not go back"
 		delivered = "status.deliveredThrough may not go back"
-		beyond    = "acked and deliveries may only hold mentions beyond ackedThrough"
+		beyond    = "acked, deliveries and carried may only hold mentions beyond ackedThrough"
+		kept      = `carried: [{seq: 5, index: 0, session: s1, at: "2026-01-01T00:00:00.000000Z"}]`
 		out       = `deliveries: [{seq: 5, index: 0, session: s1, until: "2026-01-01T00:00:00.000000Z"}]`
 	)
 	for _, tc := range []struct {
@@ -37,6 +38,8 @@ func TestRulesOfAnInbox(t *testing.T) {
 		{"refuses a mention that is acknowledged twice over", []string{"{ackedThrough: 5, acked: [{seq: 5, index: 0}]}"}, beyond},
 		{"takes a delivery beyond ackedThrough", []string{"{ackedThrough: 4, " + out + "}"}, ""},
 		{"refuses a delivery of what is acknowledged", []string{"{ackedThrough: 5, " + out + "}"}, beyond},
+		{"takes a mention that is carried beyond ackedThrough", []string{"{ackedThrough: 4, " + kept + "}"}, ""},
+		{"refuses to carry what is acknowledged", []string{"{ackedThrough: 5, " + kept + "}"}, beyond},
 		{"takes two mentions of one message", []string{"{acked: [{seq: 5, index: 0}, {seq: 5, index: 1}]}"}, ""},
 		{"refuses one mention out to two instances", []string{`{deliveries: [
 			{seq: 5, index: 0, session: s1, until: "2026-01-01T00:00:00.000000Z"},

@@ -10,6 +10,8 @@ const (
 	MaxSparseAcks = 512
 	// MaxDeliveries is how many mentions may be out at once.
 	MaxDeliveries = 128
+	// MaxCarried is how many mentions may be pending whose messages have moved to the blob store.
+	MaxCarried = 1024
 )
 
 // InboxSpec says whose Inbox it is.
@@ -59,8 +61,25 @@ type Delivery struct {
 	Until metav1.MicroTime `json:"until"`
 }
 
+// CarriedMention is a pending mention whose message has moved to the blob store.
+type CarriedMention struct {
+	MentionKey `json:",inline"`
+
+	// session that was named, if any. One with other characters is left out: then any instance may handle the mention.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._:/@-]*$`
+	// +kubebuilder:validation:MaxLength=64
+	Session string `json:"session,omitempty"`
+
+	// at is when the message was taken. Its id follows from that.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
+	At metav1.MicroTime `json:"at"`
+}
+
 // InboxStatus is how far an Agent has come with a Room's log.
-// +kubebuilder:validation:XValidation:rule="!has(self.ackedThrough) || ((!has(self.acked) || self.acked.all(k, k.seq > self.ackedThrough)) && (!has(self.deliveries) || self.deliveries.all(d, d.seq > self.ackedThrough)))",message="acked and deliveries may only hold mentions beyond ackedThrough"
+// +kubebuilder:validation:XValidation:rule="!has(self.ackedThrough) || ((!has(self.acked) || self.acked.all(k, k.seq > self.ackedThrough)) && (!has(self.deliveries) || self.deliveries.all(d, d.seq > self.ackedThrough)) && (!has(self.carried) || self.carried.all(c, c.seq > self.ackedThrough)))",message="acked, deliveries and carried may only hold mentions beyond ackedThrough"
 type InboxStatus struct {
 	// lastReadSeq is the last message that the agent has seen.
 	// +optional
@@ -96,6 +115,13 @@ type InboxStatus struct {
 	// +listMapKey=index
 	// +kubebuilder:validation:MaxItems=128
 	Deliveries []Delivery `json:"deliveries,omitempty"`
+
+	// carried are the pending mentions whose messages have moved to the blob store, in their order. The manager adds them, the
+	// bridge takes out what is acknowledged.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	Carried []CarriedMention `json:"carried,omitempty"`
 }
 
 // Inbox is how far an Agent has come with the mentions of a Room. The bridge keeps it.

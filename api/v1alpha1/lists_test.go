@@ -25,6 +25,7 @@ func TestSelectableFields(t *testing.T) {
 	fields := map[string]map[string]string{ // kind, field, a change that gives it another value
 		"Agent":        {"spec.owner": "spec: {owner: other}"},
 		"Consent":      {"spec.roomRef.name": "spec: {roomRef: {name: other}}", "spec.owner": "spec: {owner: other}"},
+		"File":         {"spec.roomRef.name": "spec: {roomRef: {name: other}}"},
 		"Inbox":        {"spec.roomRef.name": "spec: {roomRef: {name: other}}", "spec.plate": "spec: {plate: BRNL-AGT-00000000000000000000000009}"},
 		"MessageBatch": {"spec.roomRef.name": "spec: {roomRef: {name: other}}"},
 		"Task":         {"spec.roomRef.name": "spec: {roomRef: {name: other}}", "spec.assignee": "spec: {assignee: other}", "status.state": ""},

@@ -65,6 +65,10 @@ func object(t *testing.T, manifest string, changes ...string) *unstructured.Unst
 			room, _, _ := unstructured.NestedString(u.Object, "spec", "roomRef", "name")
 			name = fmt.Sprintf("%s-%s-b%010d", room, name, number)
 		}
+		if u.GetKind() == "File" {
+			room, _, _ := unstructured.NestedString(u.Object, "spec", "roomRef", "name")
+			name = room + "-f" + name
+		}
 		u.SetName(name)
 	}
 	return u
@@ -139,8 +143,8 @@ func create(t *testing.T, c client.Client, u *unstructured.Unstructured) error {
 func crdFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
-	if err != nil || len(files) != 6 {
-		t.Fatalf("want six kinds in %s, got %v (%v)", crds, files, err)
+	if err != nil || len(files) != 7 {
+		t.Fatalf("want seven kinds in %s, got %v (%v)", crds, files, err)
 	}
 	return files
 }

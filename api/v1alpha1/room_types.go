@@ -100,22 +100,28 @@ type RoomRetention struct {
 	// +optional
 	Messages *MessageRetention `json:"messages,omitempty"`
 
-	// fileVersions kept of each file. The latest one is always kept.
+	// fileVersions kept of each file: 20 when absent. The latest one is always kept. One that was written under an
+	// idempotency key stays for a day, unless the file has too many.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=10000
+	// +kubebuilder:validation:Maximum=100
 	FileVersions int32 `json:"fileVersions,omitempty"`
 }
 
-// MessageRetention bounds the messages that the cluster keeps as objects.
+// DefaultMaxMessages is how many messages of a Room the cluster keeps as objects when nothing else is said and a blob store is
+// set up.
+const DefaultMaxMessages = 10000
+
+// MessageRetention bounds the messages that the cluster keeps as objects. Older ones move to the blob store in segments of
+// 1,000, so up to 999 stay that are beyond a bound. Without a blob store all stay.
 type MessageRetention struct {
-	// maxCount of messages.
+	// maxCount of messages. 10,000 when absent.
 	// +optional
 	// +kubebuilder:validation:Minimum=100
 	// +kubebuilder:validation:Maximum=1000000
 	MaxCount int32 `json:"maxCount,omitempty"`
 
-	// maxAgeSeconds of a message: an hour to ten years.
+	// maxAgeSeconds of a message: an hour to ten years. No bound when absent.
 	// +optional
 	// +kubebuilder:validation:Minimum=3600
 	// +kubebuilder:validation:Maximum=315360000
@@ -129,6 +135,18 @@ type RoomLimits struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	OpenTasks int32 `json:"openTasks,omitempty"`
+
+	// files that may exist at once, deleted ones not counted. 10,000 when absent.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	Files int32 `json:"files,omitempty"`
+
+	// fileBytes that all versions of all files may have together, deleted ones not counted. 1 GiB when absent.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1125899906842624
+	FileBytes int64 `json:"fileBytes,omitempty"`
 }
 
 // RoomSpec is what the owner of a Room wants it to be.
@@ -197,7 +215,48 @@ type TaskCounts struct {
 	Cancelled int32 `json:"cancelled,omitempty"`
 }
 
-// RoomStatus is what the room controller sees.
+// RoomArchive says how much of a Room's log stands in the blob store. It moves after a segment was written there, read back and
+// verified, and before the MessageBatches are deleted, so that the log begins where it says and not where a batch does.
+type RoomArchive struct {
+	// throughSeq is the seq up to which every message stands in the blob store.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1099511627776
+	ThroughSeq int64 `json:"throughSeq"`
+
+	// throughBatch is the number of the last MessageBatch that the cluster needs no more: all of its messages stand in the
+	// blob store. 0 while there is none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9999999999
+	ThroughBatch int64 `json:"throughBatch,omitempty"`
+
+	// throughBatchSeq is the seq of the last message in that batch: the next batch begins behind it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1099511627776
+	ThroughBatchSeq int64 `json:"throughBatchSeq,omitempty"`
+
+	// throughTime is when the API server took the last message up to throughSeq.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
+	ThroughTime metav1.Time `json:"throughTime"`
+
+	// segments in the blob store.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1099511627
+	Segments int64 `json:"segments,omitempty"`
+
+	// bytes that the segments have there.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1125899906842624
+	Bytes int64 `json:"bytes,omitempty"`
+}
+
+// RoomStatus is what the controllers see.
 type RoomStatus struct {
 	// observedGeneration is the generation that this status was made from.
 	// +optional
@@ -223,7 +282,11 @@ type RoomStatus struct {
 	// +kubebuilder:default=0
 	Members int32 `json:"members,omitempty"`
 
-	// conditions of the Room: Ready.
+	// archive says how much of the log stands in the blob store. Absent as long as all of it is in the cluster.
+	// +optional
+	Archive *RoomArchive `json:"archive,omitempty"`
+
+	// conditions of the Room: Ready, and HistoryBounded once messages have moved to the blob store or should have.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -248,6 +311,7 @@ type RoomStatus struct {
 // +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.status.id`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="a Room's name must be at most 63 characters"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.archive) || (has(self.status) && has(self.status.archive) && self.status.archive.throughSeq >= oldSelf.status.archive.throughSeq && (has(self.status.archive.throughBatch) ? self.status.archive.throughBatch : 0) >= (has(oldSelf.status.archive.throughBatch) ? oldSelf.status.archive.throughBatch : 0))",message="status.archive may not go back"
 type Room struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

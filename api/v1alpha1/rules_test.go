@@ -140,6 +140,9 @@ func TestRulesOfOneObject(t *testing.T) {
 		{"Task", "a dependency on what is no name", "spec: {dependsOn: [Not A Name]}", "spec.dependsOn[0]"},
 		{"Task", "a dependency on another", "{metadata: {name: self}, spec: {dependsOn: [other]}}", ""},
 		{"Task", "a dependency on itself", "{metadata: {name: self}, spec: {dependsOn: [other, self]}}", "a task may not depend on itself"},
+		{"Task", "an order to cancel without a reason", "spec: {intervention: {reason: null}}", "reason must be given with Cancel: say why"},
+		{"Task", "an order to cancel with an empty reason", "spec: {intervention: {reason: ''}}", "reason must be given with Cancel: say why"},
+		{"Task", "an order to release without a reason", "spec: {intervention: {action: Release, reason: null, epoch: null}}", ""},
 		{"Task", "archived from the start", "spec: {archived: true}", "only a Done, Failed or Cancelled task may be archived"},
 		{"Task", "not archived, in so many words", "spec: {archived: false}", ""},
 	} {

@@ -22,13 +22,14 @@ spec:
   retention:
     messages: {maxCount: 1000, maxAgeSeconds: 86400}
     fileVersions: 10
-  limits: {openTasks: 100}
+  limits: {openTasks: 100, files: 100, fileBytes: 1000000}
 status:
   observedGeneration: 1
   id: 01K00000000000000000000000
   lastSeq: 7
   tasks: {todo: 1, doing: 1, blocked: 1, done: 1, failed: 1, cancelled: 1}
   members: 3
+  archive: {throughSeq: 2000, throughBatch: 40, throughBatchSeq: 1990, throughTime: "2026-01-01T00:00:00Z", segments: 2, bytes: 90000}
   conditions: [{type: Ready, status: "True", observedGeneration: 1, reason: Ready, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `,
 	"Agent": `
@@ -48,6 +49,37 @@ status:
   plate: BRNL-AGT-00000000000000000000000001
   liveInstances: 2
   conditions: [{type: Ready, status: "True", observedGeneration: 1, reason: Ready, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+`,
+	"File": `
+apiVersion: agentrooms.dev/v1alpha1
+kind: File
+metadata: {}
+spec:
+  roomRef: {name: launch}
+  path: docs/plan.md
+  versions:
+  - version: 2
+    sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+    size: 0
+    contentType: text/markdown
+    by: {user: said}
+    at: "2026-01-01T00:00:00.000000Z"
+    key: A000000000000000000000000000000000000000000
+    payload: A000000000000000000000000000000000000000000
+    uploadID: 01K00000000000000000000000
+  uploads:
+  - id: 01K00000000000000000000001
+    state: Quarantined
+    sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+    size: 7
+    contentType: text/markdown
+    by: {plate: BRNL-AGT-00000000000000000000000001}
+    at: "2026-01-01T00:00:00.000000Z"
+    expiresAt: "2026-01-02T00:00:00.000000Z"
+    key: A000000000000000000000000000000000000000000
+    payload: A000000000000000000000000000000000000000000
+    reason: the bytes are not what was announced
+  deletion: {throughVersion: 2, by: {user: said}, at: "2026-01-01T00:00:00.000000Z"}
 `,
 	"Consent": `
 apiVersion: agentrooms.dev/v1alpha1
@@ -96,6 +128,7 @@ status:
   deliveredThrough: 3
   acked: [{seq: 3, index: 0}]
   deliveries: [{seq: 2, index: 1, session: s1, until: "2026-01-01T00:00:00.000000Z"}]
+  carried: [{seq: 2, index: 1, session: s1, at: "2026-01-01T00:00:00.000000Z"}]
 `,
 	"Task": `
 apiVersion: agentrooms.dev/v1alpha1
@@ -114,6 +147,7 @@ spec:
   creator: {user: said}
   assignedBy: {plate: BRNL-AGT-00000000000000000000000001}
   decision: {verdict: Accept, reason: gladly, terms: A000000000000000000000000000000000000000000, by: maya}
+  intervention: {id: i1, action: Cancel, reason: no need, epoch: 1, by: said}
   leaseDurationSeconds: 600
 status:
   observedGeneration: 1
@@ -126,6 +160,7 @@ status:
   contested:
   - {plate: p, session: s1, epoch: 0, state: Doing, summary: s, artifacts: ["file:a"], next: later, reason: why, resultRef: "file:a", late: true, at: "2026-01-01T00:00:00Z"}
   history: [{at: "2026-01-01T00:00:00Z", from: Todo, to: Doing, by: p, epoch: 1, note: claimed}]
+  intervention: {id: i1, refused: too late}
   lastNotice: n1
   conditions: [{type: Ready, status: "True", observedGeneration: 1, reason: Ready, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `,

@@ -105,6 +105,50 @@ type TaskDecision struct {
 	By string `json:"by,omitempty"`
 }
 
+// InterventionAction is what a person does to a task over its holder's head.
+// +kubebuilder:validation:Enum=Release;Cancel;Reopen
+type InterventionAction string
+
+const (
+	// InterventionRelease takes a Doing task from its holder and puts it back to Todo.
+	InterventionRelease InterventionAction = "Release"
+	// InterventionCancel cancels a task that has not ended.
+	InterventionCancel InterventionAction = "Cancel"
+	// InterventionReopen puts a Blocked, Done, Failed or Cancelled task back to Todo.
+	InterventionReopen InterventionAction = "Reopen"
+)
+
+// TaskIntervention is an order of a person about a task, given with kubectl, the plugin or the board. Whoever may update
+// tasks may give one. The controller carries each out once, and says in status.intervention what came of it.
+// +kubebuilder:validation:XValidation:rule="self.action != 'Cancel' || (has(self.reason) && size(self.reason) > 0)",message="reason must be given with Cancel: say why"
+type TaskIntervention struct {
+	// id names the order. One with the id that status.intervention names was carried out and is not looked at again.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+
+	// action to take.
+	// +required
+	Action InterventionAction `json:"action"`
+
+	// reason for others to read. Cancel needs one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=300
+	Reason string `json:"reason,omitempty"`
+
+	// epoch that the task must still have, so that nobody is met who was not meant. Any when absent.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	Epoch *int64 `json:"epoch,omitempty"`
+
+	// by is the user who gave the order. Stamped from the request by the admission policy.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	By string `json:"by,omitempty"`
+}
+
 // TaskSpec is what is to be done.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.creator) || (has(self.creator) && self.creator == oldSelf.creator)",message="creator may not be changed"
 // +kubebuilder:validation:XValidation:rule="!has(self.decision) || !has(oldSelf.decision) || (has(self.assignee) == has(oldSelf.assignee) && (!has(self.assignee) || self.assignee == oldSelf.assignee))",message="decision must be removed when assignee changes: the new assignee's owner decides anew"
@@ -179,6 +223,10 @@ type TaskSpec struct {
 	// decision of the assignee's owner on a proposal, for those who decide with kubectl.
 	// +optional
 	Decision *TaskDecision `json:"decision,omitempty"`
+
+	// intervention is the last order of a person about the task: to release, cancel or reopen it.
+	// +optional
+	Intervention *TaskIntervention `json:"intervention,omitempty"`
 
 	// leaseDurationSeconds overrides the room's lease duration: 10 seconds to 24 hours.
 	// +optional
@@ -374,6 +422,20 @@ type TaskEvent struct {
 	Note string `json:"note,omitempty"`
 }
 
+// TaskIntervened is what came of a person's order.
+type TaskIntervened struct {
+	// id of the order, as in spec.intervention.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+
+	// refused says why the order was not carried out, empty when it was.
+	// +optional
+	// +kubebuilder:validation:MaxLength=200
+	Refused string `json:"refused,omitempty"`
+}
+
 // TaskStatus is where the task stands.
 // +kubebuilder:validation:XValidation:rule="has(self.claim) == (self.state == 'Doing')",message="a Doing task must have a claim, and no other may have one"
 // +kubebuilder:validation:XValidation:rule="self.epoch == oldSelf.epoch + (has(self.claim) == has(oldSelf.claim) ? 0 : 1)",message="epoch must rise by one when a claim is made or ended, and may not change otherwise: somebody else was faster"
@@ -430,6 +492,10 @@ type TaskStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	History []TaskEvent `json:"history,omitempty"`
+
+	// intervention is what came of the last order of a person (spec.intervention).
+	// +optional
+	Intervention *TaskIntervened `json:"intervention,omitempty"`
 
 	// lastNotice names the last notice that the controller posted to the room about this task.
 	// +optional

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -41,15 +42,17 @@ type bridgeFlags struct {
 	allowedOrigins       []string
 	authorizationServers []string
 	drainTimeout         time.Duration
+	blobs                blobFlags
+	board                boardFlags
 }
 
 func newBridgeCommand() *cobra.Command {
 	f := &bridgeFlags{}
 	cmd := &cobra.Command{
 		Use:   "bridge",
-		Short: "Serve the rooms to agents over MCP",
-		Long: `Serve the rooms to agents over MCP, at /mcp. Agents call with a Kubernetes token of the audience agentrooms. Any number of
-replicas may run: each can serve any request.`,
+		Short: "Serve the rooms to agents over MCP, and to people as web pages",
+		Long: `Serve the rooms to agents over MCP, at /mcp, and to people as web pages, at /. Agents call with a Kubernetes token of the
+audience agentrooms, people sign in with one of the cluster's own. Any number of replicas may run: each can serve any request.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.ErrOrStderr()) },
 	}
@@ -65,6 +68,8 @@ replicas may run: each can serve any request.`,
 	flags.StringSliceVar(&f.allowedOrigins, "allowed-origins", nil, "web pages that may call, such as https://board.example.com")
 	flags.StringSliceVar(&f.authorizationServers, "authorization-servers", nil, "OAuth issuers that clients can get tokens from")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 0, "how long requests may take to finish after SIGTERM (default 50s)")
+	f.blobs.add(flags)
+	f.board.register(flags)
 	return cmd
 }
 
@@ -108,19 +113,35 @@ func (f *bridgeFlags) server(ctx context.Context, cfg *rest.Config, log *slog.Lo
 	if err != nil {
 		return nil, fmt.Errorf("making the client for token reviews: %w", err)
 	}
-	set, err := newRoomsToolset(ctx, cfg, log, registry)
+	if f.blobs.publicURL == "" && f.publicURL != "" && strings.HasPrefix(f.blobs.url, "file:") {
+		f.blobs.publicURL = strings.TrimSuffix(f.publicURL, "/") + "/transfer"
+	}
+	store, err := f.blobs.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set, err := newRoomsToolset(ctx, cfg, log, registry, store)
 	if err != nil {
 		return nil, fmt.Errorf("making the rooms toolset: %w", err)
 	}
+	pages, err := f.board.serve(cfg, set.View(), f.publicURL, log, registry)
+	if err != nil {
+		return nil, err
+	}
 	opts := mcpbridge.Options{
+		Board:         pages,
 		Toolsets:      []toolset.Toolset{set},
 		Authenticator: &mcpbridge.TokenReviewer{Reviews: client.AuthenticationV1().TokenReviews(), Audience: f.audience},
 		Audience:      f.audience,
 		Logger:        log, Registry: registry, Version: buildVersion(),
 		PublicURL: f.publicURL, AllowedOrigins: f.allowedOrigins, AuthorizationServers: f.authorizationServers,
 		// A long poll answers after 45 s at most.
-		CallTimeouts: map[string]time.Duration{"wait_for_mentions": 50 * time.Second},
+		// What was uploaded is read once before it counts.
+		CallTimeouts: map[string]time.Duration{"wait_for_mentions": 50 * time.Second, "complete_file_upload": 50 * time.Second},
 		DrainTimeout: f.drainTimeout,
+	}
+	if store != nil {
+		opts.Transfers = store.Handler()
 	}
 	if opts.RateLimits, err = mcpbridge.ParseRateLimits(f.rateLimits); err != nil {
 		return nil, fmt.Errorf("--rate-limits: %w", err)

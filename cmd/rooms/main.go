@@ -33,6 +33,7 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(newUpCommand(), newManagerCommand(), newBridgeCommand(), newAssetsCommand(), newVersionCommand())
+	cmd.AddCommand(newUpCommand(), newManagerCommand(), newBridgeCommand(), newSignInCommand(), newListenCommand(), newWorkCommand(), newGuardCommand(),
+		newAssetsCommand(), newVersionCommand())
 	return cmd
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/agentrooms/agentrooms/internal/files"
 	"github.com/agentrooms/agentrooms/internal/gctune"
 	"github.com/agentrooms/agentrooms/internal/manager"
 )
@@ -24,6 +25,7 @@ type managerFlags struct {
 
 	kubeconfig string
 	logLevel   string
+	blobs      blobFlags
 }
 
 func newManagerCommand() *cobra.Command {
@@ -31,7 +33,7 @@ func newManagerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "manager",
 		Short: "Run the controllers",
-		Long: `Run the controllers of rooms, agents, tasks, consents and inboxes. With --leader-elect any number of replicas may run: one of
+		Long: `Run the controllers of rooms, agents, tasks, consents, files and inboxes. With --leader-elect any number of replicas may run: one of
 them acts, the others are warm.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.ErrOrStderr()) },
@@ -49,6 +51,8 @@ them acts, the others are warm.`,
 		"how long a leader tries to renew before it gives up and ends")
 	flags.DurationVar(&f.RetryPeriod, "leader-election-retry-period", 2*time.Second, "time between two tries")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.DurationVar(&f.Controllers.FileGrace, "file-grace", files.DefaultGrace, "how long deleted files can be brought back")
+	f.blobs.add(flags)
 	return cmd
 }
 
@@ -64,6 +68,12 @@ func (f *managerFlags) run(ctx context.Context, logs io.Writer) error {
 	cfg, err := f.config()
 	if err != nil {
 		return err
+	}
+	if f.Controllers.Blobs, err = f.blobs.open(ctx); err != nil {
+		return err
+	}
+	if f.Controllers.Blobs != nil {
+		f.Bucket = f.Controllers.Blobs.Bucket()
 	}
 	gctune.Headroom(heapHeadroom)
 	mgr, err := manager.New(ctx, cfg, f.Options)

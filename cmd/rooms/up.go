@@ -49,5 +49,8 @@ the bridge that agents reach over MCP, and a demo to try it with. What it keeps 
 	flags.StringVar(&limits, "rate-limits", limits, "limit how often an agent may call: on or off")
 	flags.IntVar(&opts.Bridges, "bridges", 1, "how many replicas of the bridge to run")
 	flags.StringVar(&opts.AuditLog, "audit-log", "", "write the API server's audit log to this file")
+	blob := blobFlags{}
+	blob.add(flags)
+	cmd.PreRun = func(*cobra.Command, []string) { opts.BlobURL, opts.BlobPublicURL = blob.url, blob.publicURL }
 	return cmd
 }

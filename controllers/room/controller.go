@@ -16,12 +16,15 @@ import (
 	"github.com/agentrooms/agentrooms/controllers/internal/index"
 	"github.com/agentrooms/agentrooms/controllers/internal/members"
 	"github.com/agentrooms/agentrooms/controllers/internal/pace"
+	"github.com/agentrooms/agentrooms/controllers/logs"
 )
 
 // Reconciler keeps the status of Rooms.
 type Reconciler struct {
 	// Client reads from caches and writes.
 	Client client.Client
+	// Logs say how many messages there are.
+	Logs *logs.Logs
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Events takes what people should hear of.
@@ -30,7 +33,6 @@ type Reconciler struct {
 	Every time.Duration
 
 	pacer *pace.Pacer
-	seqs  seqs
 }
 
 // SetupWithManager registers the controller.
@@ -64,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	next := status(room, set, counts, r.seqs.last(room.UID), r.Clock.Now())
+	next := status(room, set, counts, r.Logs.Of(room).LastSeq(), r.Clock.Now())
 	return ctrl.Result{}, r.write(ctx, room, next)
 }
 

@@ -2,7 +2,6 @@ package room
 
 import (
 	"context"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,11 +27,7 @@ func (r *Reconciler) watch(b *ctrl.Builder) *ctrl.Builder {
 		Watches(&v1alpha1.Task{}, r.paced(func(o client.Object) string {
 			return o.(*v1alpha1.Task).Spec.RoomRef.Name
 		}), ctrlbuilder.WithPredicates(predicate.Funcs{UpdateFunc: countChanged})).
-		Watches(&v1alpha1.MessageBatch{}, r.paced(func(o client.Object) string {
-			batch := o.(*v1alpha1.MessageBatch)
-			r.seqs.saw(batch)
-			return batch.Spec.RoomRef.Name
-		}))
+		WatchesRawSource(r.Logs.Source(r.pacer.Enqueue))
 }
 
 func countChanged(e event.UpdateEvent) bool {
@@ -50,31 +45,4 @@ func (r *Reconciler) paced(roomOf func(client.Object) string) handler.EventHandl
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q pace.Queue) { enqueue(e.ObjectNew, q) },
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q pace.Queue) { enqueue(e.Object, q) },
 	}
-}
-
-// seqs remembers the seq of the last message of each room, by the room's UID: a room made anew begins its log anew.
-// Counting it from the batches each time would mean to walk through all of them.
-type seqs struct {
-	mu   sync.Mutex
-	seen map[types.UID]int64
-}
-
-func (s *seqs) saw(batch *v1alpha1.MessageBatch) {
-	last := batch.Spec.FirstSeq + int64(len(batch.Spec.Messages)) - 1
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.seen == nil {
-		s.seen = map[types.UID]int64{}
-	}
-	for _, owner := range batch.OwnerReferences {
-		if owner.Kind == "Room" && last > s.seen[owner.UID] {
-			s.seen[owner.UID] = last
-		}
-	}
-}
-
-func (s *seqs) last(room types.UID) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.seen[room]
 }

@@ -78,6 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	r.announce(task)
+	intervene(s)
 	ready(s)
 	revoke(s)
 	settle(s)

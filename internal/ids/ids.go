@@ -216,6 +216,12 @@ func InboxName(room string, roomUID types.UID, plate string) string {
 	return fmt.Sprintf("%s-%s", room, short(string(roomUID), plate))
 }
 
+// FileName gives the name of the File at a path of a room. The look is what the path looks like: the API server's one object
+// of a name is the room's one file of a look.
+func FileName(room string, roomUID types.UID, look string) string {
+	return fmt.Sprintf("%s-f%s", room, short("file", string(roomUID), look))
+}
+
 // LeaseName gives the name of a task's Lease.
 func LeaseName(task string) string { return "task." + task }
 

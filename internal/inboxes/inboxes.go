@@ -21,6 +21,8 @@ type Ref struct {
 	Key v1alpha1.MentionKey
 	// Session that was named, if any.
 	Session string
+	// At is when the message was taken.
+	At metav1.MicroTime
 }
 
 // holdsUp is how many mentions may be acknowledged beyond one for a live session before the others get it, too: a session
@@ -62,7 +64,7 @@ func IsAcked(s *v1alpha1.InboxStatus, k v1alpha1.MentionKey) bool {
 	return found
 }
 
-// Pending counts the mentions that are not acknowledged. Refs are all mentions of the agent, in their order. An
+// Pending counts the mentions that are not acknowledged. Refs are all mentions of the agent, in their order (All). An
 // acknowledgement of a mention that is not among them, which a replica may hear of before it sees the message, counts for
 // nothing.
 func Pending(s *v1alpha1.InboxStatus, refs []Ref) int {
@@ -260,6 +262,7 @@ func apply(s *v1alpha1.InboxStatus, refs []Ref, acked []v1alpha1.MentionKey) (*v
 	case i < len(open):
 		next.AckedThrough = max(s.AckedThrough, open[i].Key.Seq-1)
 	}
+	next.Carried = slices.DeleteFunc(next.Carried, func(c v1alpha1.CarriedMention) bool { return IsAcked(next, c.MentionKey) })
 	next.Acked = slices.DeleteFunc(next.Acked, func(k v1alpha1.MentionKey) bool { return k.Seq <= next.AckedThrough })
 	// What is out and older than that has left the log before anybody acknowledged it.
 	next.Deliveries = slices.DeleteFunc(next.Deliveries, func(d v1alpha1.Delivery) bool { return d.Seq <= next.AckedThrough })

@@ -77,6 +77,7 @@ func (p *Plane) apiServerSpec() supervise.Spec {
 		"--etcd-cafile=" + certPath(p.dir, etcdCA),
 		"--etcd-certfile=" + certPath(p.dir, etcdClient),
 		"--etcd-keyfile=" + keyPath(p.dir, etcdClient),
+		"--token-auth-file=" + p.dir.Path(tokenFile),
 		"--authorization-mode=RBAC",
 		"--anonymous-auth=false",
 		"--service-account-issuer=" + issuer,

@@ -51,6 +51,7 @@ type Plane struct {
 	supervisor *supervise.Supervisor
 	authority  *authority
 	admin      *rest.Config
+	adminToken string
 	url        string
 	stop       sync.Once
 
@@ -166,6 +167,9 @@ func (p *Plane) prepare(ctx context.Context) (err error) {
 		if err := p.dir.WriteFile(auditPolicyFile, []byte(auditPolicy), 0o600); err != nil {
 			return err
 		}
+	}
+	if err := p.prepareToken(); err != nil {
+		return err
 	}
 	if p.admin, err = p.Config(p.user(), adminGroup); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gocloud.dev/blob"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/controllers"
+	"github.com/agentrooms/agentrooms/controllers/logs"
+	"github.com/agentrooms/agentrooms/internal/archive"
 )
 
 // Name is what the process is called: as the owner of fields, as the holder of the leader election's Lease, and in Events.
@@ -44,7 +47,9 @@ type Options struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// SkipNameValidation lets a test run several managers in one process.
 	SkipNameValidation bool
-	// Controllers are options for the controllers. The Poster is made here when there is none.
+	// Bucket takes old messages. Without one all messages stay in the cluster.
+	Bucket *blob.Bucket
+	// Controllers are options for the controllers. Logs and Poster are made here when there are none.
 	Controllers controllers.Options
 }
 
@@ -69,12 +74,15 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (ctrl.Manager, error)
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	if o.Controllers.Poster == nil {
-		log := newRoomLog(mgr, o.Controllers.Clock)
-		if err := mgr.Add(log); err != nil {
-			return nil, fmt.Errorf("adding the logs of rooms: %w", err)
+	o.Controllers.Bucket = o.Bucket
+	if o.Controllers.Logs == nil {
+		if o.Controllers.Logs, err = logs.New(mgr); err != nil {
+			return nil, err
 		}
-		o.Controllers.Poster = log
+	}
+	if o.Controllers.Poster == nil {
+		reader := archive.NewReader(archive.Options{Bucket: o.Bucket, Clock: o.Controllers.Clock})
+		o.Controllers.Poster = newPoster(mgr, o.Controllers.Logs, o.Controllers.Clock, reader)
 	}
 	if err := controllers.SetupAll(ctx, mgr, o.Controllers); err != nil {
 		return nil, fmt.Errorf("setting up the controllers: %w", err)
@@ -144,7 +152,8 @@ func addProbes(mgr ctrl.Manager) error {
 // watched are the kinds whose caches must be filled before the process is ready.
 func watched() []client.Object {
 	return []client.Object{
-		&v1alpha1.Room{}, &v1alpha1.Agent{}, &v1alpha1.Task{}, &v1alpha1.Consent{}, &v1alpha1.MessageBatch{}, &coordinationv1.Lease{},
+		&v1alpha1.Room{}, &v1alpha1.Agent{}, &v1alpha1.Task{}, &v1alpha1.Consent{}, &v1alpha1.MessageBatch{}, &v1alpha1.File{},
+		&coordinationv1.Lease{},
 	}
 }
 

@@ -232,7 +232,8 @@ func (h *house) expectIdle() {
 // seldom are verbs that the role grants for what this test does not bring about. A cache lists where the server does not
 // stream lists by watch.
 var seldom = []string{
-	"get agentrooms.dev tasks", "get agentrooms.dev messagebatches", "get coordination.k8s.io leases",
+	"get agentrooms.dev tasks", "get agentrooms.dev messagebatches", "get agentrooms.dev rooms", "get agentrooms.dev inboxes",
+	"delete agentrooms.dev messagebatches", "update agentrooms.dev inboxes/status", "get coordination.k8s.io leases",
 	"update agentrooms.dev rooms/finalizers", "update agentrooms.dev tasks/finalizers", "patch events.k8s.io events",
 }
 

@@ -2,9 +2,9 @@ package roomlog
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/ids"
@@ -64,25 +64,25 @@ func (b *Book) Apply(batch *v1alpha1.MessageBatch) {
 	b.Log(k).apply(batch, func(appended *v1alpha1.MessageBatch) { b.onAppend(k, appended) })
 }
 
-// Settle says that everything that existed when the watch began has been applied, so that each log may begin with the
-// oldest batch that is still there.
-func (b *Book) Settle() {
-	b.mu.Lock()
-	logs := maps.Clone(b.logs)
-	b.mu.Unlock()
-	for k, l := range logs {
-		l.settle(func(appended *v1alpha1.MessageBatch) { b.onAppend(k, appended) })
-	}
+// Saw takes in where the log of a room begins, as the room's status has it. Rooms and batches may come in any order.
+func (b *Book) Saw(room *v1alpha1.Room) {
+	k := KeyOf(room)
+	b.Log(k).moveSeam(SeamOf(room), room.CreationTimestamp.Time, func(appended *v1alpha1.MessageBatch) { b.onAppend(k, appended) })
 }
 
-// Forget drops a batch that was deleted. Batches go oldest first; one from the middle is kept until those before it go.
+// Forget drops a batch that was deleted and waits for others. What stands in the log stays until the room's status says that
+// it has moved to the blob store.
 func (b *Book) Forget(batch *v1alpha1.MessageBatch) {
 	chain, number, ok := ids.ParseBatchName(batch.Name)
 	if !ok {
 		return
 	}
-	k := Key{Namespace: batch.Namespace, Chain: chain}
-	b.Log(k).forget(number)
+	b.mu.RLock()
+	l, known := b.logs[Key{Namespace: batch.Namespace, Chain: chain}]
+	b.mu.RUnlock()
+	if known {
+		l.forget(number)
+	}
 }
 
 // Drop forgets the whole log of a room that is gone.
@@ -106,22 +106,30 @@ type receipt struct {
 	payload string
 }
 
-// Log is the log of one room, as far as the process has seen it.
+// Log is the log of one room, as far as the process has seen it: from the seam on, which is where the part in the blob store
+// ends. Its last seq never falls.
 type Log struct {
 	mu      sync.RWMutex
+	seam    Seam
+	made    time.Time
 	first   int64
 	batches []*v1alpha1.MessageBatch
 	starts  []int64
-	next    int64
-	early   map[int64]*v1alpha1.MessageBatch
-	gone    map[int64]bool
-	keys    map[string]receipt
-	refs    map[string][]inboxes.Ref
+	// left are the last ones that left the log, for a writer that has not heard of its own yet.
+	left   []*v1alpha1.MessageBatch
+	next   int64
+	proven int64
+	early  map[int64]*v1alpha1.MessageBatch
+	keys   map[string]receipt
+	refs   map[string][]inboxes.Ref
 }
+
+// maxLeft is how many batches are remembered that left the log.
+const maxLeft = 8
 
 func newLog() *Log {
 	return &Log{
-		next: 1, first: 1, early: map[int64]*v1alpha1.MessageBatch{}, gone: map[int64]bool{},
+		next: 1, first: 1, early: map[int64]*v1alpha1.MessageBatch{},
 		keys: map[string]receipt{}, refs: map[string][]inboxes.Ref{},
 	}
 }
@@ -131,16 +139,19 @@ func (l *Log) apply(batch *v1alpha1.MessageBatch, appended func(*v1alpha1.Messag
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := batch.Spec.Number
-	if n < l.first+int64(len(l.batches)) {
+	if n < l.end() {
 		return
 	}
 	l.early[n] = batch
 	l.drain(appended)
 }
 
+// end gives the number of the next batch.
+func (l *Log) end() int64 { return l.first + int64(len(l.batches)) }
+
 func (l *Log) drain(appended func(*v1alpha1.MessageBatch)) {
 	for {
-		n := l.first + int64(len(l.batches))
+		n := l.end()
 		batch, ok := l.early[n]
 		if !ok {
 			return
@@ -154,6 +165,9 @@ func (l *Log) drain(appended func(*v1alpha1.MessageBatch)) {
 // append counts the seqs itself: the chain says what they are, and a batch that lies about it changes nothing.
 func (l *Log) append(batch *v1alpha1.MessageBatch) {
 	start := l.next
+	if l.follows(batch) {
+		l.proven = batch.Spec.Number
+	}
 	l.batches, l.starts = append(l.batches, batch), append(l.starts, start)
 	for i := range batch.Spec.Messages {
 		m, seq := &batch.Spec.Messages[i], start+int64(i)
@@ -164,41 +178,17 @@ func (l *Log) append(batch *v1alpha1.MessageBatch) {
 		}
 		for j, mention := range m.Mentions {
 			l.refs[mention.Plate] = append(l.refs[mention.Plate], inboxes.Ref{
-				Key: v1alpha1.MentionKey{Seq: seq, Index: int32(j)}, Session: mention.Session, //nolint:gosec // at most 49
+				Key: v1alpha1.MentionKey{Seq: seq, Index: int32(j)}, Session: mention.Session, At: m.At, //nolint:gosec // at most 49
 			})
 		}
 	}
 	l.next = start + int64(len(batch.Spec.Messages))
 }
 
-func (l *Log) settle(appended func(*v1alpha1.MessageBatch)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.batches) > 0 || len(l.early) == 0 {
-		return
-	}
-	lowest := int64(0)
-	for n := range l.early {
-		if lowest == 0 || n < lowest {
-			lowest = n
-		}
-	}
-	l.first, l.next = lowest, l.early[lowest].Spec.FirstSeq
-	l.drain(appended)
-}
-
 func (l *Log) forget(number int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.early, number)
-	if number < l.first || number >= l.first+int64(len(l.batches)) {
-		return
-	}
-	l.gone[number] = true
-	for len(l.batches) > 0 && l.gone[l.first] {
-		delete(l.gone, l.first)
-		l.dropFirst()
-	}
 }
 
 func (l *Log) dropFirst() {
@@ -208,7 +198,9 @@ func (l *Log) dropFirst() {
 	}
 	for i := range batch.Spec.Messages {
 		m := &batch.Spec.Messages[i]
-		delete(l.keys, m.Key)
+		if l.keys[m.Key].seq < end {
+			delete(l.keys, m.Key)
+		}
 		for _, mention := range m.Mentions {
 			refs := l.refs[mention.Plate]
 			cut, _ := slices.BinarySearchFunc(refs, end, func(r inboxes.Ref, s int64) int { return cmp.Compare(r.Key.Seq, s) })
@@ -217,7 +209,37 @@ func (l *Log) dropFirst() {
 			}
 		}
 	}
+	if l.left = append(l.left, batch); len(l.left) > maxLeft {
+		l.left = slices.Clone(l.left[1:])
+	}
+	l.batches[0] = nil
 	l.batches, l.starts, l.first = l.batches[1:], l.starts[1:], l.first+1
+}
+
+// FirstSeq gives the seq of the first message that the log holds, that of the next one when it holds none.
+func (l *Log) FirstSeq() int64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if len(l.starts) == 0 {
+		return l.next
+	}
+	return l.starts[0]
+}
+
+// End gives the number of the last batch that was taken in, 0 when none was.
+func (l *Log) End() int64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.end() - 1
+}
+
+// Trim drops all batches but the last ones, for who follows a log and has no use for what is behind.
+func (l *Log) Trim(keep int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.batches) > keep {
+		l.dropFirst()
+	}
 }
 
 // LastSeq gives the seq of the last message, 0 when there is none.
@@ -231,17 +253,21 @@ func (l *Log) LastSeq() int64 {
 func (l *Log) tail() (number, seq int64) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.first + int64(len(l.batches)), l.next
+	return l.end(), l.next
 }
 
-// batch gives a batch by its number, if the log holds it.
+// batch gives a batch by its number, if the log holds it, or did a moment ago.
 func (l *Log) batch(number int64) (*v1alpha1.MessageBatch, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if i := number - l.first; i >= 0 && i < int64(len(l.batches)) {
 		return l.batches[i], true
 	}
-	return nil, false
+	i := slices.IndexFunc(l.left, func(b *v1alpha1.MessageBatch) bool { return b.Spec.Number == number })
+	if i < 0 {
+		return nil, false
+	}
+	return l.left[i], true
 }
 
 // lookup gives what was sent under a key.
@@ -264,7 +290,7 @@ func (l *Log) at(seq int64) (Entry, bool) {
 	if !exact {
 		i--
 	}
-	if i < 0 || seq >= l.next {
+	if i < 0 || seq < 1 || seq >= l.next {
 		return Entry{}, false
 	}
 	return Entry{Seq: seq, Message: &l.batches[i].Spec.Messages[seq-l.starts[i]]}, true

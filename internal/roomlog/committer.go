@@ -2,6 +2,7 @@ package roomlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -25,6 +26,15 @@ type Store interface {
 	Create(ctx context.Context, batch *v1alpha1.MessageBatch) (*v1alpha1.MessageBatch, error)
 	// Get reads a batch.
 	Get(ctx context.Context, namespace, name string) (*v1alpha1.MessageBatch, error)
+	// Room reads a room.
+	Room(ctx context.Context, namespace, name string) (*v1alpha1.Room, error)
+}
+
+// Archive finds what was sent in the part of a room's log that has moved to the blob store.
+type Archive interface {
+	// Sent gives what was sent under a key within the last 24 hours, false when nothing was. through is how far that part
+	// goes: further ones are not looked at.
+	Sent(ctx context.Context, room *v1alpha1.Room, through int64, key string) (Entry, bool, error)
 }
 
 // Bounds of the committer.
@@ -55,30 +65,54 @@ type Committer struct {
 	clock  clock.PassiveClock
 	writer string
 	count  atomic.Int64
+	final  func(error) bool
+	// archive is nil when there is no blob store.
+	archive Archive
 
 	mu    sync.Mutex
 	lanes map[Key]*lane
 }
 
 // NewCommitter makes a committer. writer names the process, uniquely among all that ever write; at most 40 characters.
-func NewCommitter(store Store, book *Book, clk clock.PassiveClock, writer string) *Committer {
-	return &Committer{store: store, book: book, clock: clk, writer: writer, lanes: map[Key]*lane{}}
+// archive, which may be nil, is where keys are looked for beside the log.
+func NewCommitter(store Store, book *Book, clk clock.PassiveClock, writer string, archive Archive) *Committer {
+	return &Committer{
+		store: store, book: book, clock: clk, writer: writer, archive: archive, final: finally, lanes: map[Key]*lane{},
+	}
+}
+
+// AsPerson makes the committer take it as final that the API server does not let the writer write: a person is told so, and
+// no policy that is late is waited for. It must be called before the first Send.
+func (c *Committer) AsPerson() *Committer {
+	c.final = func(err error) bool {
+		return finally(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	}
+	return c
 }
 
 // Send appends a message to a room's log and waits until it stands there. The message must keep the bounds of the schema.
 // A *problem.Problem says IDEMPOTENCY_CONFLICT, or UNAVAILABLE when the outcome is not known: with a key the same call may
 // be made again.
 func (c *Committer) Send(ctx context.Context, room *v1alpha1.Room, m v1alpha1.Message) (Receipt, error) {
-	s := &sending{message: m, done: make(chan struct{})}
-	//nolint:contextcheck // what is written for many senders does not end with one of them
-	if err := c.enqueue(room, s); err != nil {
-		return Receipt{}, err
-	}
-	select {
-	case <-s.done:
-		return s.receipt, s.err
-	case <-ctx.Done():
-		return Receipt{}, fmt.Errorf("waiting for the message to be written: %w", ctx.Err())
+	for {
+		seam := c.book.Log(KeyOf(room)).Seam()
+		if r, known, err := c.Archived(ctx, room, seam, m.Key, m.Payload); known || err != nil {
+			return r, err
+		}
+		s := &sending{message: m, archived: seam.Archived, done: make(chan struct{})}
+		//nolint:contextcheck // what is written for many senders does not end with one of them
+		if err := c.enqueue(room, s); err != nil {
+			return Receipt{}, err
+		}
+		select {
+		case <-s.done:
+			if errors.Is(s.err, errSeamMoved) {
+				continue
+			}
+			return s.receipt, s.err
+		case <-ctx.Done():
+			return Receipt{}, fmt.Errorf("waiting for the message to be written: %w", ctx.Err())
+		}
 	}
 }
 
@@ -88,13 +122,24 @@ func (c *Committer) commit(l *lane, group []*sending) {
 	defer cancel()
 	a := &attempt{lane: l, log: c.book.Log(l.key), group: group, writer: fmt.Sprintf("%s.%d", c.writer, c.count.Add(1))}
 	var err error
+	unsure := false
 	for n := 0; ctx.Err() == nil; n++ {
 		// The watch may have shown that an attempt with a lost answer went through.
 		if there, ok := a.log.batch(a.number); ok && there.Spec.Writer == a.writer {
-			c.took(a, there)
+			var v verdict
+			if v, err = c.claim(ctx, a, there); v == written {
+				return
+			}
+			if v == uncertain {
+				wait(ctx, backoff(n))
+				continue
+			}
+		}
+		if unsure && a.log.Seam().Batch >= a.number {
+			abandon(a.group)
 			return
 		}
-		if a.group = answerKnown(a.log, a.group); len(a.group) == 0 {
+		if a.group = c.answerKnown(a.log, a.group); len(a.group) == 0 {
 			return
 		}
 		var next verdict
@@ -111,13 +156,17 @@ func (c *Committer) commit(l *lane, group []*sending) {
 		case overtaken:
 			wait(ctx, time.Millisecond)
 		case uncertain:
-			wait(ctx, time.Duration(min(2<<min(n, 8), 400))*time.Millisecond)
+			wait(ctx, backoff(n))
 		}
+		unsure = next == uncertain
 	}
 	for _, s := range a.group {
 		s.finish(Receipt{}, fmt.Errorf("writing to the log of room %s: %w", l.room.Name, err))
 	}
 }
+
+// backoff is how long to wait at most before the next attempt.
+func backoff(n int) time.Duration { return time.Duration(min(2<<min(n, 8), 400)) * time.Millisecond }
 
 // attempt is a group on its way into the log. Until its outcome is known it keeps its number, its messages and its writer.
 type attempt struct {
@@ -169,7 +218,8 @@ func wait(ctx context.Context, limit time.Duration) {
 
 // answerKnown answers the messages that stand in the log already, and those that repeat another of the group. It gives the
 // rest. As it is asked again after every lost race, a create that succeeds has compared its keys with the whole log.
-func answerKnown(log *Log, group []*sending) []*sending {
+// One whose key was looked for in a part of the log that has moved to the blob store since is sent back.
+func (c *Committer) answerKnown(log *Log, group []*sending) []*sending {
 	var rest []*sending
 	first := map[string]*sending{}
 	for _, s := range group {
@@ -180,6 +230,11 @@ func answerKnown(log *Log, group []*sending) []*sending {
 		}
 		if r, known := log.lookup(key); known {
 			answer(log, s, r)
+			continue
+		}
+		// The seam is looked at after the log: what left the log before lies within it.
+		if c.archive != nil && log.Seam().Archived > s.archived {
+			s.finish(Receipt{}, errSeamMoved)
 			continue
 		}
 		if twin, twice := first[key]; twice {
@@ -200,7 +255,11 @@ func answer(log *Log, s *sending, r receipt) {
 		s.finish(Receipt{}, conflict())
 		return
 	}
-	e, _ := log.At(r.seq)
+	e, ok := log.At(r.seq)
+	if !ok {
+		s.finish(Receipt{}, errSeamMoved)
+		return
+	}
 	s.finish(Receipt{Seq: r.seq, Message: e.Message, Duplicate: true}, nil)
 }
 
@@ -230,11 +289,10 @@ func (c *Committer) try(ctx context.Context, a *attempt) (verdict, error) {
 	created, err := c.store.Create(callCtx, batch)
 	switch {
 	case err == nil:
-		c.took(a, created)
-		return written, nil
+		return c.claim(ctx, a, created)
 	case apierrors.IsAlreadyExists(err):
 		return c.catchUp(ctx, a, err)
-	case finally(err):
+	case c.final(err):
 		return refused, err
 	}
 	// The outcome is not known: what stands under the name decides.
@@ -245,10 +303,11 @@ func (c *Committer) try(ctx context.Context, a *attempt) (verdict, error) {
 	case getErr != nil:
 		return uncertain, fmt.Errorf("%w (and reading the batch: %w)", err, getErr)
 	case there.Spec.Writer == a.writer:
-		c.took(a, there)
-		return written, nil
+		return c.claim(ctx, a, there)
 	}
-	c.book.Apply(there)
+	if _, err := c.enter(ctx, a.lane.room, a.log, there); err != nil {
+		return uncertain, err
+	}
 	return overtaken, err
 }
 
@@ -266,10 +325,15 @@ func (c *Committer) catchUp(ctx context.Context, a *attempt, cause error) (verdi
 			}
 		}
 		if there.Spec.Writer == a.writer {
-			c.took(a, there)
-			return written, nil
+			return c.claim(ctx, a, there)
 		}
-		c.book.Apply(there)
+		if !seen {
+			if ok, err := c.enter(ctx, a.lane.room, a.log, there); err != nil {
+				return uncertain, fmt.Errorf("%w (and: %w)", cause, err)
+			} else if !ok {
+				return overtaken, cause
+			}
+		}
 	}
 	return overtaken, cause
 }
@@ -281,13 +345,18 @@ func (c *Committer) CatchUp(ctx context.Context, room *v1alpha1.Room) error {
 	for {
 		number, _ := log.tail()
 		there, err := c.read(ctx, room, number)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
+		switch {
+		case apierrors.IsNotFound(err):
+			if moved, err := c.behindSeam(ctx, room, log); err != nil || !moved {
+				return err
+			}
+			continue
+		case err != nil:
 			return err
 		}
-		c.book.Apply(there)
+		if _, err := c.enter(ctx, room, log, there); err != nil {
+			return err
+		}
 		if now, _ := log.tail(); now == number {
 			return nil // What stands under the name is no batch of the chain.
 		}
@@ -354,10 +423,9 @@ func (c *Committer) batch(a *attempt) *v1alpha1.MessageBatch {
 	return batch
 }
 
-// took enters a batch of our own into the log and answers its senders. Their order in the batch is their order in the
+// took answers the senders of a batch of our own. Their order in the batch is their order in the
 // group, also when the batch was found by reading it.
 func (c *Committer) took(a *attempt, batch *v1alpha1.MessageBatch) {
-	c.book.Apply(batch)
 	for i, s := range a.group {
 		seq := batch.Spec.FirstSeq + int64(i)
 		s.finish(Receipt{Seq: seq, Message: &batch.Spec.Messages[i]}, nil)

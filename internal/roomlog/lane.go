@@ -20,9 +20,11 @@ type lane struct {
 
 type sending struct {
 	message v1alpha1.Message
-	done    chan struct{}
-	receipt Receipt
-	err     error
+	// archived is the seq up to which the key was looked for in the blob store.
+	archived int64
+	done     chan struct{}
+	receipt  Receipt
+	err      error
 }
 
 func (s *sending) finish(r Receipt, err error) {

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
@@ -30,6 +31,10 @@ type server struct {
 	drop    float64
 	creates int
 	gate    chan struct{}
+	// now is the API server's time, and seam where the log begins; what lies before it is gone.
+	now   time.Time
+	seam  v1alpha1.RoomArchive
+	reads int
 }
 
 var resource = schema.GroupResource{Group: "agentrooms.dev", Resource: "messagebatches"}
@@ -47,7 +52,9 @@ func (s *server) Create(_ context.Context, b *v1alpha1.MessageBatch) (*v1alpha1.
 	if _, taken := s.batches[b.Name]; taken {
 		return nil, apierrors.NewAlreadyExists(resource, b.Name)
 	}
-	s.batches[b.Name] = b.DeepCopy()
+	b = b.DeepCopy()
+	b.UID, b.CreationTimestamp = types.UID(fmt.Sprint(b.Name, s.creates)), metav1.NewTime(s.now)
+	s.batches[b.Name] = b
 	s.order = append(s.order, s.batches[b.Name])
 	if rand.Float64() < s.lose {
 		return nil, apierrors.NewTimeoutError("the answer was lost", 1)
@@ -64,11 +71,25 @@ func (s *server) Get(_ context.Context, _, name string) (*v1alpha1.MessageBatch,
 	return nil, apierrors.NewNotFound(resource, name)
 }
 
-func newServer() *server { return &server{batches: map[string]*v1alpha1.MessageBatch{}} }
+func (s *server) Room(context.Context, string, string) (*v1alpha1.Room, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	r := room()
+	if s.seam.ThroughSeq > 0 {
+		r.Status.Archive = s.seam.DeepCopy()
+	}
+	return r, nil
+}
+
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func newServer() *server { return &server{batches: map[string]*v1alpha1.MessageBatch{}, now: epoch} }
 
 func room() *v1alpha1.Room {
 	return &v1alpha1.Room{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "demo", Name: "launch", UID: "6f2b6f0e-0f4f-4b7c-9a52-0d1c5f6a7b8c",
+		CreationTimestamp: metav1.NewTime(epoch),
 	}}
 }
 
@@ -82,7 +103,8 @@ func message(body, key string) v1alpha1.Message {
 
 func committer(s roomlog.Store, name string) (*roomlog.Committer, *roomlog.Book) {
 	book := roomlog.NewBook(nil)
-	return roomlog.NewCommitter(s, book, clock.RealClock{}, name), book
+	book.Saw(room())
+	return roomlog.NewCommitter(s, book, clock.RealClock{}, name, nil), book
 }
 
 // bodies gives the whole log as a fresh reader sees it.
@@ -92,7 +114,6 @@ func bodies(t *testing.T, s *server) []string {
 	for _, i := range rand.Perm(len(s.order)) {
 		book.Apply(s.order[i])
 	}
-	book.Settle()
 	log := book.Log(roomlog.KeyOf(room()))
 	var out []string
 	for i, e := range log.Before(0, 1<<20) {
@@ -281,6 +302,8 @@ func (d *dead) Create(context.Context, *v1alpha1.MessageBatch) (*v1alpha1.Messag
 	return nil, d.err
 }
 
+func (d *dead) Room(context.Context, string, string) (*v1alpha1.Room, error) { return nil, d.err }
+
 func (d *dead) Get(context.Context, string, string) (*v1alpha1.MessageBatch, error) {
 	return nil, d.err
 }
@@ -327,8 +350,14 @@ func TestMentionsAndPagesFollowTheOldestBatches(t *testing.T) {
 	for _, b := range s.order[:4] {
 		book.Forget(b)
 	}
+	if n := len(log.Refs("b")); n != 20 {
+		t.Errorf("got %d mentions after batches went of which the room does not say that they are archived, want 20", n)
+	}
+	s.seam = v1alpha1.RoomArchive{ThroughSeq: 4, ThroughBatch: 4, ThroughBatchSeq: 4}
+	archived, _ := s.Room(t.Context(), "", "")
+	book.Saw(archived)
 	if refs := log.Refs("b"); len(refs) != 12 || refs[0].Key.Seq != 5 {
-		t.Errorf("after four batches went, %d mentions remain, the first at %v", len(refs), refs[0].Key)
+		t.Errorf("after four batches were archived, %d mentions remain, the first at %v", len(refs), refs[0].Key)
 	}
 	page := log.Before(8, 100)
 	if len(page) != 3 || page[0].Seq != 5 || page[2].Seq != 7 {

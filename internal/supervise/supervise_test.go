@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 		playParent(log)
 		return
 	}
+	if playGuarded() {
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -67,6 +69,7 @@ func (s *system) startManager(ctx context.Context) (err error) {
 		"--kubeconfig", kubeconfig,
 		"--metrics-bind-address", datadir.Loopback(m.metrics),
 		"--health-probe-bind-address", datadir.Loopback(m.health),
+		"--blob-url", s.blobURL(),
 	}
 	if s.plane == nil {
 		// Another cluster may have a manager already. On our own there is none but this one, which must not wait for the
@@ -90,13 +93,38 @@ func (s *system) startBridge(ctx context.Context, i int, kubeconfig string) (err
 	if s.opts.RateLimitsOff {
 		limits = "off"
 	}
-	b.Process, err = s.startRooms(name, "bridge",
+	if i == 0 {
+		s.firstPort = b.port
+	}
+	flags, err := s.boardFlags()
+	if err != nil {
+		return err
+	}
+	b.Process, err = s.startRooms(name, "bridge", append(flags,
 		"--kubeconfig", kubeconfig,
 		"--listen", datadir.Loopback(b.port),
 		"--metrics-bind-address", datadir.Loopback(b.metrics),
-		"--rate-limits", limits)
+		"--rate-limits", limits,
+		"--blob-url", s.blobURL(),
+		"--blob-public-url", s.transferURL())...)
 	s.bridges = append(s.bridges, b)
 	return err
+}
+
+// blobURL is where the contents of files are: what was asked for, or a folder beside everything else.
+func (s *system) blobURL() string {
+	if s.opts.BlobURL != "" {
+		return s.opts.BlobURL
+	}
+	return (&url.URL{Scheme: "file", Path: s.dir.Path("blobs")}).String()
+}
+
+// transferURL is where clients reach the contents of files in a folder: at the first bridge. What it signs is good at any.
+func (s *system) transferURL() string {
+	if s.opts.BlobURL != "" && !strings.HasPrefix(s.opts.BlobURL, "file:") {
+		return s.opts.BlobPublicURL
+	}
+	return "http://" + datadir.Loopback(s.firstPort) + "/transfer"
 }
 
 // bridgePort is the port that was asked for, for the first bridge, and a free one for the others.

@@ -20,10 +20,15 @@ import (
 
 // Report says what runs where. Its JSON is what `rooms up --json` prints.
 type Report struct {
-	Kubeconfig string        `json:"kubeconfig"`
-	MCP        string        `json:"mcp"`
-	Metrics    string        `json:"metrics"`
-	Agents     []AgentReport `json:"agents"`
+	Kubeconfig string `json:"kubeconfig"`
+	MCP        string `json:"mcp"`
+	Metrics    string `json:"metrics"`
+	// Board is where people look on; BoardReplicas has it for each bridge.
+	Board         string   `json:"board"`
+	BoardReplicas []string `json:"board_replicas"`
+	// SignIn is a link that signs its first user in; empty on a cluster that was there already.
+	SignIn string        `json:"sign_in"`
+	Agents []AgentReport `json:"agents"`
 	// Room is the id of the demo's room; empty without a demo.
 	Room string `json:"room"`
 
@@ -58,9 +63,14 @@ func (s *system) report(ctx context.Context, agents []v1alpha1.Agent) (Report, e
 	}
 	for _, bridge := range s.bridges {
 		r.MCPReplicas = append(r.MCPReplicas, "http://"+datadir.Loopback(bridge.port)+"/mcp")
+		r.BoardReplicas = append(r.BoardReplicas, "http://"+datadir.Loopback(bridge.port)+"/")
 		r.MetricsReplicas = append(r.MetricsReplicas, metricsURL(bridge.metrics))
 	}
-	r.MCP, r.Metrics = r.MCPReplicas[0], r.MetricsReplicas[0]
+	r.MCP, r.Metrics, r.Board = r.MCPReplicas[0], r.MetricsReplicas[0], r.BoardReplicas[0]
+	var err error
+	if r.SignIn, err = s.firstSignIn(r.Board); err != nil {
+		return Report{}, err
+	}
 	for i := range agents {
 		agent := &agents[i]
 		r.Agents = append(r.Agents, AgentReport{Name: agent.Name, Namespace: agent.Namespace, Owner: agent.Spec.Owner,
@@ -70,7 +80,7 @@ func (s *system) report(ctx context.Context, agents []v1alpha1.Agent) (Report, e
 		return r, nil
 	}
 	var room v1alpha1.Room
-	err := s.installer.Client().Get(ctx, client.ObjectKey{Namespace: install.DemoNamespace, Name: "launch"}, &room)
+	err = s.installer.Client().Get(ctx, client.ObjectKey{Namespace: install.DemoNamespace, Name: "launch"}, &room)
 	if client.IgnoreNotFound(err) != nil {
 		return Report{}, fmt.Errorf("reading the demo's room: %w", err)
 	}
@@ -103,6 +113,11 @@ func (r Report) WriteJSON(w io.Writer) error {
 var forPeople = template.Must(template.New("report").Funcs(template.FuncMap{"join": strings.Join}).Parse(`
 Agent Rooms is running.
 
+  Board       {{join .BoardReplicas "  "}}
+{{- if .SignIn}}
+              a link to sign in with, once, in the next quarter of an hour (rooms signin makes others):
+              {{.SignIn}}
+{{- end}}
   MCP         {{join .MCPReplicas "  "}}
   Kubernetes  {{.Kubeconfig}}
   Data, logs  {{.DataDir}}

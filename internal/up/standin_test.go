@@ -101,6 +101,8 @@ func standInBridge(args []string) error {
 	listen := flags.String("listen", "", "")
 	flags.String("metrics-bind-address", "", "")
 	flags.String("rate-limits", "", "")
+	flags.String("board-key-file", "", "")
+	flags.String("board-codes-dir", "", "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

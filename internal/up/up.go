@@ -41,6 +41,9 @@ type Options struct {
 	RateLimitsOff bool
 	// Bridges is how many replicas of the bridge run; further ones get ports of their own.
 	Bridges int
+	// BlobURL is where the contents of files are; empty means a folder in DataDir. BlobPublicURL is where clients reach it,
+	// where that is another place.
+	BlobURL, BlobPublicURL string
 	// AuditLog is the file for the API server's audit log; empty means none.
 	AuditLog string
 	// Executable is the rooms binary that runs the manager and the bridge; empty means this process's own.
@@ -92,6 +95,8 @@ type system struct {
 
 	manager managerProcess
 	bridges []bridgeProcess
+	// firstPort is that of the first bridge.
+	firstPort int
 }
 
 // Run starts everything and keeps it running until ctx ends; then it stops all that it started, in order. A ctx that

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -24,6 +23,7 @@ const (
 	TypeInteger ParamType = "integer"
 	TypeBoolean ParamType = "boolean"
 	TypeStrings ParamType = "string[]"
+	TypeObject  ParamType = "object"
 )
 
 // Param is a parameter of a tool. The schema that the tool shows and the check of what comes in are both made from it.
@@ -45,6 +45,10 @@ type Param struct {
 	Max int64
 	// Min bounds an integer's value from below, or the characters of a string.
 	Min int64
+	// Raw is true when a string is content: it may be empty and hold any character.
+	Raw bool
+	// Fields are the members of an object. None of them holds further members.
+	Fields []Param
 	// MaxItems bounds a list. Zero stands for 100.
 	MaxItems int
 }
@@ -104,6 +108,12 @@ func (p Param) schema() map[string]any {
 		if p.Max > MaxString {
 			s["maxLength"] = p.Max
 		}
+	case TypeObject:
+		props := map[string]any{}
+		for _, f := range p.Fields {
+			props[f.Name] = f.schema()
+		}
+		s["properties"], s["additionalProperties"] = props, false
 	case TypeBoolean:
 	}
 	if p.Nullable {
@@ -183,6 +193,12 @@ func (a Args) Bool(name string) bool {
 	return b
 }
 
+// Object gives the members of an object argument. They are those of nothing when it was not given.
+func (a Args) Object(name string) Args {
+	o, _ := a.values[name].(Args)
+	return o
+}
+
 // Strings gives a list argument, nil when it was not given.
 func (a Args) Strings(name string) []string {
 	l, _ := a.values[name].([]string)
@@ -196,7 +212,10 @@ func (t *Tool) ParseArgs(raw json.RawMessage) (Args, *problem.Problem) {
 	if p != nil {
 		return Args{}, p
 	}
-	params := t.AllParams()
+	return parseFields(fields, t.AllParams())
+}
+
+func parseFields(fields map[string]json.RawMessage, params []Param) (Args, *problem.Problem) {
 	args := Args{values: make(map[string]any, len(fields))}
 	for _, name := range slices.Sorted(maps.Keys(fields)) { // so that the same call gets the same answer
 		value := fields[name]
@@ -295,13 +314,51 @@ func (p Param) parse(raw json.RawMessage) (any, *problem.Problem) {
 		return b, nil
 	case TypeStrings:
 		return p.parseStrings(raw)
+	case TypeObject:
+		return p.parseObject(raw)
 	default:
 		var s string
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return nil, problem.Invalid(p.Name, "must be a string")
 		}
+		if p.Raw && strings.Count(s, string(utf8.RuneError)) != replacements(raw) {
+			return nil, problem.Invalid(p.Name, "holds half of a surrogate pair, which is no character: send it as base64")
+		}
 		return s, p.checkString(s)
 	}
+}
+
+// parseObject checks the members of an object. A problem names the member by its path.
+func (p Param) parseObject(raw json.RawMessage) (any, *problem.Problem) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil, problem.Invalid(p.Name, "must be a JSON object")
+	}
+	fields, prob := object(raw)
+	if prob != nil {
+		return nil, problem.Invalid(p.Name, "is wrong: %s", prob.Message)
+	}
+	args, prob := parseFields(fields, p.Fields)
+	if prob != nil {
+		inner := problem.Invalid(p.Name, "is wrong: %s", prob.Message)
+		inner.Hint = prob.Hint
+		return nil, inner
+	}
+	return args, nil
+}
+
+// replacements counts how often a JSON string says U+FFFD itself: the decoder puts it for broken surrogates, too.
+func replacements(raw []byte) int {
+	n := bytes.Count(raw, []byte(string(utf8.RuneError)))
+	for i := 0; i+5 < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		if raw[i+1] == 'u' && strings.EqualFold(string(raw[i+2:i+6]), "fffd") {
+			n++
+		}
+		i++
+	}
+	return n
 }
 
 // parseInteger reads a whole number however it is written (7, 7.0, 7e0). Whatever is wrong, the answer gives the range.
@@ -355,7 +412,7 @@ func (p Param) checkString(s string) *problem.Problem {
 	}
 	n := int64(utf8.RuneCountInString(s))
 	switch {
-	case n == 0 && p.Required && p.Type == TypeString:
+	case n == 0 && p.Required && p.Type == TypeString && !p.Raw:
 		return problem.Invalid(p.Name, "may not be empty")
 	case n < p.Min:
 		return problem.Invalid(p.Name, "must have at least %d characters", p.Min)
@@ -364,19 +421,8 @@ func (p Param) checkString(s string) *problem.Problem {
 	case len(p.Enum) > 0 && !slices.Contains(p.Enum, s):
 		return problem.Invalid(p.Name, "must be one of %s", strings.Join(p.Enum, ", "))
 	}
-	return p.checkCharacters(s)
-}
-
-// checkCharacters refuses what no text holds: control characters other than tab and line breaks, and the mark that stands
-// where something could not be decoded.
-func (p Param) checkCharacters(s string) *problem.Problem {
-	for _, r := range s {
-		if (r < 0x20 && r != '\n' && r != '\t' && r != '\r') || r == 0x7f {
-			return problem.Invalid(p.Name, "holds the control character %s: remove it", fmt.Sprintf("U+%04X", r))
-		}
-		if r == utf8.RuneError {
-			return problem.Invalid(p.Name, "holds U+FFFD, the mark of text that could not be decoded: send UTF-8")
-		}
+	if p.Raw {
+		return nil
 	}
-	return nil
+	return problem.CheckText(p.Name, s)
 }

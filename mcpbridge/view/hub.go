@@ -25,6 +25,22 @@ const MembersTopic = "members"
 // TasksTopic is the topic of tasks that appear.
 const TasksTopic = "tasks"
 
+// LogTopic is the topic of a room's messages.
+func LogTopic(roomID string) string { return "log/" + roomID }
+
+// LeasesTopic is the topic of the Leases of a room's tasks: renewals, above all.
+func LeasesTopic(roomID string) string { return "leases/" + roomID }
+
+// RoomsTopic is the topic of rooms, with all that their controller counts in them.
+const RoomsTopic = "rooms"
+
+// ConsentsTopic is the topic of Consents.
+const ConsentsTopic = "consents"
+
+// PresenceTopic is the topic of instances that come, go, or say something else of themselves. That one falls silent is not
+// announced.
+const PresenceTopic = "presence"
+
 // Listen subscribes to topics until the context ends.
 func (h *Hub) Listen(ctx context.Context, topics ...string) <-chan struct{} {
 	ch := make(chan struct{}, 1)

@@ -163,15 +163,11 @@ func (v *View) RoomsOf(plate string) []*v1alpha1.Room {
 func (v *View) Pending(plate string) int {
 	n := 0
 	for _, s := range v.membership().seats[plate] {
-		refs := v.Book.Log(s.log).Refs(plate)
-		if len(refs) == 0 {
-			continue
-		}
 		var status v1alpha1.InboxStatus
 		if box, ok := v.inboxes.get(s.inbox.Namespace, s.inbox.Name); ok {
 			status = box.Status
 		}
-		n += inboxes.Pending(&status, refs)
+		n += inboxes.Pending(&status, inboxes.All(&status, v.Book.Log(s.log).Refs(plate)))
 	}
 	return n
 }

@@ -34,6 +34,7 @@ func kinds() map[client.Object]client.ObjectList {
 		&v1alpha1.Agent{}: &v1alpha1.AgentList{}, &v1alpha1.Room{}: &v1alpha1.RoomList{},
 		&v1alpha1.Consent{}: &v1alpha1.ConsentList{}, &v1alpha1.Inbox{}: &v1alpha1.InboxList{},
 		&v1alpha1.Task{}: &v1alpha1.TaskList{}, &v1alpha1.MessageBatch{}: &v1alpha1.MessageBatchList{},
+		&v1alpha1.File{}: &v1alpha1.FileList{},
 	}
 }
 
@@ -102,7 +103,6 @@ func (s *Source) Start(ctx context.Context) error {
 			return fmt.Errorf("waiting for the view of the cluster: %w", ctx.Err())
 		}
 	}
-	s.view.Book.Settle()
 	return nil
 }
 

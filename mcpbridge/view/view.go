@@ -1,6 +1,7 @@
 package view
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type View struct {
 	tasks    *objects[*v1alpha1.Task]
 	consents *objects[*v1alpha1.Consent]
 	inboxes  *objects[*v1alpha1.Inbox]
+	files    *objects[*v1alpha1.File]
 	leases   *objects[*coordinationv1.Lease]
 	presence *presence
 	lag      *lag
@@ -43,6 +45,7 @@ type View struct {
 	boards    map[types.NamespacedName]map[string]*v1alpha1.Task
 	held      map[string]map[types.NamespacedName]bool
 	consentOf map[consentKey]map[string]*v1alpha1.Consent
+	fileIndex fileIndex
 
 	membersMu      sync.Mutex
 	membersVersion atomic.Int64
@@ -58,6 +61,7 @@ func New(clk clock.PassiveClock, onLag func(time.Duration)) *View {
 		roomByID: map[string]types.NamespacedName{}, chains: map[roomlog.Key]string{},
 		taskByID: map[string]types.NamespacedName{}, boards: map[types.NamespacedName]map[string]*v1alpha1.Task{},
 		held: map[string]map[types.NamespacedName]bool{}, consentOf: map[consentKey]map[string]*v1alpha1.Consent{},
+		fileIndex: newFileIndex(),
 	}
 	v.progress.seen = map[string]string{}
 	v.Book = roomlog.NewBook(v.onBatch)
@@ -66,6 +70,7 @@ func New(clk clock.PassiveClock, onLag func(time.Duration)) *View {
 	v.tasks = newObjects(v.onTask)
 	v.consents = newObjects(v.onConsent)
 	v.inboxes = newObjects(v.onInbox)
+	v.files = newObjects(v.onFile)
 	v.leases = newObjects(v.onLease)
 	return v
 }
@@ -80,6 +85,8 @@ func (v *View) Wrote(obj any) {
 		v.consents.put(o)
 	case *v1alpha1.Inbox:
 		v.inboxes.put(o)
+	case *v1alpha1.File:
+		v.files.put(o)
 	case *coordinationv1.Lease:
 		v.leases.put(o)
 	}
@@ -99,6 +106,8 @@ func (v *View) Saw(obj any) {
 		v.consents.put(o)
 	case *v1alpha1.Inbox:
 		v.inboxes.put(o)
+	case *v1alpha1.File:
+		v.files.put(o)
 	case *v1alpha1.MessageBatch:
 		v.Book.Apply(o)
 	case *coordinationv1.Lease:
@@ -119,6 +128,8 @@ func (v *View) Gone(obj any) {
 		v.consents.remove(o)
 	case *v1alpha1.Inbox:
 		v.inboxes.remove(o)
+	case *v1alpha1.File:
+		v.files.remove(o)
 	case *v1alpha1.MessageBatch:
 		v.Book.Forget(o)
 	case *coordinationv1.Lease:
@@ -136,6 +147,12 @@ func (v *View) onBatch(k roomlog.Key, batch *v1alpha1.MessageBatch) {
 	for plate := range plates {
 		v.Hub.publish(InboxTopic(plate))
 	}
+	v.mu.RLock()
+	room, known := v.chains[k]
+	v.mu.RUnlock()
+	if known {
+		v.Hub.publish(LogTopic(room))
+	}
 }
 
 func (v *View) onRoom(old, next *v1alpha1.Room) {
@@ -151,9 +168,13 @@ func (v *View) onRoom(old, next *v1alpha1.Room) {
 		v.chains[roomlog.KeyOf(next)] = ids.ID(next)
 	}
 	v.mu.Unlock()
-	if next == nil {
+	if old != nil && (next == nil || next.UID != old.UID) {
 		v.Book.Drop(roomlog.KeyOf(old))
 	}
+	if next != nil {
+		v.Book.Saw(next)
+	}
+	v.Hub.publish(RoomsTopic)
 	if old == nil || next == nil || old.Generation != next.Generation || old.UID != next.UID {
 		v.dropMembership()
 		v.Hub.publish(MembersTopic)
@@ -231,6 +252,7 @@ func (v *View) indexTask(t *v1alpha1.Task) {
 }
 
 func (v *View) onConsent(old, next *v1alpha1.Consent) {
+	defer v.Hub.publish(ConsentsTopic)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if old != nil {
@@ -265,6 +287,7 @@ func (v *View) onLease(old, next *coordinationv1.Lease) {
 		} else {
 			v.expiry.Remaining(keyOf(l).String(), next, v.clock.Now())
 		}
+		v.publishLease(l)
 	}
 	if plate := l.Labels[v1alpha1.InstanceLabel]; plate != "" {
 		if next == nil {
@@ -272,6 +295,20 @@ func (v *View) onLease(old, next *coordinationv1.Lease) {
 		} else {
 			v.presence.put(plate, next)
 		}
+		if old == nil || next == nil || !maps.Equal(old.Annotations, next.Annotations) {
+			v.Hub.publish(PresenceTopic)
+		}
+	}
+}
+
+// publishLease tells of the Lease of a task.
+func (v *View) publishLease(l *coordinationv1.Lease) {
+	task, ok := v.tasks.get(l.Namespace, l.Labels[v1alpha1.TaskLabel])
+	if !ok {
+		return
+	}
+	if room, ok := v.rooms.get(task.Namespace, task.Spec.RoomRef.Name); ok {
+		v.Hub.publish(LeasesTopic(ids.ID(room)))
 	}
 }
 
@@ -290,6 +327,12 @@ func (v *View) RoomByID(id string) (*v1alpha1.Room, bool) {
 func (v *View) Room(namespace, name string) (*v1alpha1.Room, bool) {
 	return v.rooms.get(namespace, name)
 }
+
+// Rooms gives all rooms in no order.
+func (v *View) Rooms() []*v1alpha1.Room { return v.rooms.all() }
+
+// Agents gives all agents in no order.
+func (v *View) Agents() []*v1alpha1.Agent { return v.agents.all() }
 
 // TaskByID finds a task by its id.
 func (v *View) TaskByID(id string) (*v1alpha1.Task, bool) {
@@ -390,7 +433,7 @@ func (v *View) Log(room *v1alpha1.Room) *roomlog.Log { return v.Book.Log(roomlog
 func (v *View) Sizes() map[string]int {
 	return map[string]int{
 		"rooms": v.rooms.len(), "agents": v.agents.len(), "tasks": v.tasks.len(), "consents": v.consents.len(),
-		"inboxes": v.inboxes.len(), "leases": v.leases.len(),
+		"inboxes": v.inboxes.len(), "files": v.files.len(), "leases": v.leases.len(),
 	}
 }
 

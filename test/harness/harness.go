@@ -52,6 +52,9 @@ type Plane struct {
 	Kubeconfig      string         `json:"kubeconfig"`
 	MCP             string         `json:"mcp"`
 	Replicas        []string       `json:"mcp_replicas"`
+	Board           string         `json:"board"`
+	BoardReplicas   []string       `json:"board_replicas"`
+	SignIn          string         `json:"sign_in"`
 	Metrics         string         `json:"metrics"`
 	MetricsReplicas []string       `json:"metrics_replicas"`
 	ManagerMetrics  string         `json:"manager_metrics"`

@@ -129,11 +129,22 @@ func (w *World) Agent(name, owner string, edits ...func(*v1alpha1.AgentSpec)) {
 	w.Tokens[name] = w.Token(name, 24*time.Hour)
 }
 
-// Token mints a token of a service account.
+// Token mints a token of a service account that is good for the bridge.
 func (w *World) Token(account string, life time.Duration) string {
 	w.tb.Helper()
+	return w.mint(account, life, "agentrooms")
+}
+
+// PersonToken mints a token of a service account that is good for the API server, as people have them.
+func (w *World) PersonToken(account string, life time.Duration) string {
+	w.tb.Helper()
+	return w.mint(account, life)
+}
+
+func (w *World) mint(account string, life time.Duration, audiences ...string) string {
+	w.tb.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		Audiences: []string{"agentrooms"}, ExpirationSeconds: new(int64(life / time.Second)),
+		Audiences: audiences, ExpirationSeconds: new(int64(life / time.Second)),
 	}}
 	owner := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: w.Namespace}}
 	if err := w.Plane.Client.SubResource("token").Create(context.Background(), owner, request); err != nil {

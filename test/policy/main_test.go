@@ -205,11 +205,15 @@ func probes() []probe {
 
 var counter atomic.Int64
 
+// spoken stands for the present time in messages.
+const spoken = "2026-01-01T00:00:00.000000Z"
+
 // parse reads a manifest with changes merged into it, and names the object.
 func parse(namespace, manifest string, changes ...string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	for i, doc := range append([]string{manifest}, changes...) {
 		o := map[string]any{}
+		doc = strings.ReplaceAll(doc, spoken, time.Now().UTC().Format(metav1.RFC3339Micro))
 		if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
 			panic(fmt.Sprintf("%s: %v", doc, err)) // a constant of this package
 		}

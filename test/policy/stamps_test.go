@@ -136,6 +136,39 @@ func TestTheOneWhoDecidedIsWhoeverWroteTheDecision(t *testing.T) {
 	})
 }
 
+func TestTheOneWhoGaveAnOrderIsWhoeverWroteIt(t *testing.T) {
+	env := server(t)
+	ns := env.Namespace(t)
+	const before = "spec: {intervention: {id: i1, action: Release, by: maya}}"
+	for _, tc := range []struct {
+		name, before, user, change, want string
+	}{
+		{"a user who gives an order", "", said, "spec: {intervention: {id: i2, action: Release}}", said},
+		{"a user who gives one in somebody's name", "", said, "spec: {intervention: {id: i2, action: Release, by: maya}}", said},
+		{"a user who gives another than the one before", before, said, "spec: {intervention: {id: i2}}", said},
+		{"a user who changes who it was only", before, said, "spec: {intervention: {by: someone}}", said},
+		{"a user who changes something else", before, said, "spec: {priority: 9}", maya},
+		{"the bridge", "", bridge, "spec: {intervention: {id: i2, action: Release, by: maya}}", maya},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			u := parse(ns, task, tc.before)
+			must(t, as(bridge).Create(t.Context(), u))
+			must(t, patch(t.Context(), tc.user, u, tc.change))
+			must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(u), u))
+			if got, _, _ := unstructured.NestedString(u.Object, "spec", "intervention", "by"); got != tc.want {
+				t.Errorf("ordered by %q, want %q", got, tc.want)
+			}
+		})
+	}
+	t.Run("a restorer who creates a task as it was", func(t *testing.T) {
+		u := parse(ns, task, before)
+		must(t, as(restorer).Create(t.Context(), u))
+		if got, _, _ := unstructured.NestedString(u.Object, "spec", "intervention", "by"); got != maya {
+			t.Errorf("ordered by %q, want %q", got, maya)
+		}
+	})
+}
+
 func TestStampsStayWhereTheManifestDoesNotHoldThem(t *testing.T) {
 	env := server(t)
 	ns := env.Namespace(t)
@@ -214,6 +247,7 @@ func TestWhatIsNotStampedIsRefused(t *testing.T) {
 		creator  = "spec.creator must be the one who creates the task: {user: said}"
 		assigner = "spec.assignedBy must be the one who assigns the task: {user: said}"
 		decider  = "spec.decision.by must be the one who decides: said"
+		orderer  = "spec.intervention.by must be the one who gives the order: said"
 	)
 	for _, tc := range []struct{ name, change, refused string }{
 		{"a task of one's own", "spec: {creator: {user: said}}", ""},
@@ -227,6 +261,9 @@ func TestWhatIsNotStampedIsRefused(t *testing.T) {
 		{"a decision of one's own", "spec: {creator: {user: said}, decision: {verdict: Accept, by: said}}", ""},
 		{"a decision of nobody", "spec: {creator: {user: said}, decision: {verdict: Accept}}", decider},
 		{"a decision of somebody else", "spec: {creator: {user: said}, decision: {verdict: Accept, by: maya}}", decider},
+		{"an order of one's own", "spec: {creator: {user: said}, intervention: {id: i1, action: Release, by: said}}", ""},
+		{"an order of nobody", "spec: {creator: {user: said}, intervention: {id: i1, action: Release}}", orderer},
+		{"an order of somebody else", "spec: {creator: {user: said}, intervention: {id: i1, action: Release, by: maya}}", orderer},
 	} {
 		t.Run("said "+verdict(tc.refused)+" create "+tc.name, func(t *testing.T) {
 			check(t, as(said).Create(t.Context(), parse(ns, task, tc.change)), tc.refused)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -232,12 +233,17 @@ func TestTheLogSaysWhoSpoke(t *testing.T) {
 	sender := func(s string) string {
 		return fmt.Sprintf("spec: {messages: [{sender: %s, body: x, at: '2026-01-01T00:00:00.000000Z'}]}", s)
 	}
+	at := func(ago time.Duration) string {
+		return fmt.Sprintf("spec: {messages: [{sender: {type: Human, id: said}, body: x, at: '%s'}]}",
+			time.Now().UTC().Add(-ago).Format(metav1.RFC3339Micro))
+	}
 	const (
-		forged = "every message must have the sender {type: Human, id: "
-		fixed  = "what was said in a room may not be changed or deleted"
-		agents = "{type: Agent, id: " + plate + "}"
-		two    = "spec: {messages: [{sender: {type: Human, id: said}, body: x, at: '2026-01-01T00:00:00.000000Z'}, {sender: {type: Human, id: maya}, body: x, at: '2026-01-01T00:00:00.000000Z'}]}"
-		keyed  = "spec: {messages: [{sender: {type: Human, id: said}, key: A000000000000000000000000000000000000000000, body: x, at: '2026-01-01T00:00:00.000000Z'}]}"
+		untimely = "the time of every message (at) must be within five minutes of the cluster: it is "
+		forged   = "every message must have the sender {type: Human, id: "
+		fixed    = "what was said in a room may not be changed or deleted"
+		agents   = "{type: Agent, id: " + plate + "}"
+		two      = "spec: {messages: [{sender: {type: Human, id: said}, body: x, at: '2026-01-01T00:00:00.000000Z'}, {sender: {type: Human, id: maya}, body: x, at: '2026-01-01T00:00:00.000000Z'}]}"
+		keyed    = "spec: {messages: [{sender: {type: Human, id: said}, key: A000000000000000000000000000000000000000000, body: x, at: '2026-01-01T00:00:00.000000Z'}]}"
 	)
 	for _, tc := range []struct{ name, user, change, refused string }{
 		{"as themselves", said, "", ""},
@@ -254,6 +260,12 @@ func TestTheLogSaysWhoSpoke(t *testing.T) {
 		{"as an agent", restorer, sender(agents), ""},
 		{"as an agent", assigner, sender(agents), forged + assigner},
 		{"as an agent", collector, sender(agents), forged + collector},
+		{"by a clock that is a bit behind", said, at(2 * time.Minute), ""},
+		{"by a clock that is a bit ahead", said, at(-2 * time.Minute), ""},
+		{"from the past", said, at(time.Hour), untimely},
+		{"from the future", said, at(-24 * 365 * time.Hour), untimely},
+		{"from the past", restorer, at(time.Hour), ""},
+		{"from the past", bridge, at(time.Hour), ""},
 	} {
 		t.Run(tc.user+" "+verdict(tc.refused)+" speak "+tc.name, func(t *testing.T) {
 			check(t, as(tc.user).Create(t.Context(), parse(ns, batch, tc.change)), tc.refused)

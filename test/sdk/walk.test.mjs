@@ -300,7 +300,7 @@ test('resources/list and resources/read', async () => {
   assert.deepEqual(await read(inbox(cc)), { plate: cc.plate, pending_mentions: (await cc.call('whoami')).pending_mentions });
   assert.equal((await read(board())).room, room);
   const { resourceTemplates } = await cc.client.listResourceTemplates();
-  assert.deepEqual(resourceTemplates.map((one) => one.uriTemplate), ['rooms://inbox/{plate}', 'rooms://room/{room}/board']);
+  assert.deepEqual(resourceTemplates.map((one) => one.uriTemplate), ['rooms://inbox/{plate}', 'rooms://room/{room}/board', 'rooms://task/{task}']);
   await assert.rejects(cc.client.readResource({ uri: inbox(dd) }), (error) => error.code === -32002 || error.code === -32602);
 });
 

@@ -27,6 +27,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.AgentSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentStatus"):
 		return &apiv1alpha1.AgentStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CarriedMention"):
+		return &apiv1alpha1.CarriedMentionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Consent"):
 		return &apiv1alpha1.ConsentApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConsentSpec"):
@@ -35,6 +37,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ConsentStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Delivery"):
 		return &apiv1alpha1.DeliveryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("File"):
+		return &apiv1alpha1.FileApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FileContent"):
+		return &apiv1alpha1.FileContentApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FileDeletion"):
+		return &apiv1alpha1.FileDeletionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FileSpec"):
+		return &apiv1alpha1.FileSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FileUpload"):
+		return &apiv1alpha1.FileUploadApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FileVersion"):
+		return &apiv1alpha1.FileVersionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Inbox"):
 		return &apiv1alpha1.InboxApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InboxSpec"):
@@ -59,6 +73,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.MessageSenderApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Room"):
 		return &apiv1alpha1.RoomApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RoomArchive"):
+		return &apiv1alpha1.RoomArchiveApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RoomLimits"):
 		return &apiv1alpha1.RoomLimitsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RoomMember"):
@@ -87,6 +103,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.TaskDecisionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TaskEvent"):
 		return &apiv1alpha1.TaskEventApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TaskIntervened"):
+		return &apiv1alpha1.TaskIntervenedApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TaskIntervention"):
+		return &apiv1alpha1.TaskInterventionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TaskLastClaim"):
 		return &apiv1alpha1.TaskLastClaimApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TaskRecord"):

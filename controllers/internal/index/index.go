@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// Room finds Tasks and Consents by the name of their Room. It is a selectable field of both as well.
+	// Room finds Tasks, Consents and Files by the name of their Room. It is a selectable field of all as well.
 	Room = "spec.roomRef.name"
 	// TaskAgent finds Tasks by an Agent: by the assignee as the spec has it, and by the plate of creator and assigner.
 	TaskAgent = "agent"
@@ -28,6 +28,8 @@ const (
 	AgentSubject = "subject"
 	// RoomMember finds Rooms by member agents: by plate, or by name within the namespace.
 	RoomMember = "member"
+	// BatchRoom finds MessageBatches by the name of their Room. It is a selectable field as well.
+	BatchRoom = Room
 	// LeasePlate finds the Leases of instances by the plate of their agent.
 	LeasePlate = "instance"
 )
@@ -43,6 +45,8 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.Task{}, TaskAgent, taskAgents},
 		{&v1alpha1.Task{}, TaskBlocker, taskBlockers},
 		{&v1alpha1.Consent{}, Room, consentRoom},
+		{&v1alpha1.File{}, Room, fileRoom},
+		{&v1alpha1.MessageBatch{}, BatchRoom, batchRoom},
 		{&v1alpha1.Consent{}, Owner, consentOwner},
 		{&v1alpha1.Agent{}, Owner, agentOwner},
 		{&v1alpha1.Agent{}, AgentPlate, agentPlate},
@@ -68,6 +72,10 @@ func taskRoom(o client.Object) []string {
 	return []string{o.(*v1alpha1.Task).Spec.RoomRef.Name}
 }
 
+func fileRoom(o client.Object) []string {
+	return []string{o.(*v1alpha1.File).Spec.RoomRef.Name}
+}
+
 func taskAgents(o client.Object) []string {
 	s := o.(*v1alpha1.Task).Spec
 	var values []string
@@ -87,6 +95,10 @@ func taskAgents(o client.Object) []string {
 
 func taskBlockers(o client.Object) []string {
 	return o.(*v1alpha1.Task).Spec.DependsOn
+}
+
+func batchRoom(o client.Object) []string {
+	return []string{o.(*v1alpha1.MessageBatch).Spec.RoomRef.Name}
 }
 
 func consentRoom(o client.Object) []string {

@@ -30,6 +30,7 @@ func TestValues(t *testing.T) {
 		want   []string
 	}{
 		"tasks by room":     {taskRoom, task, []string{"lab"}},
+		"batches by room":   {batchRoom, &v1alpha1.MessageBatch{Spec: v1alpha1.MessageBatchSpec{RoomRef: v1alpha1.RoomReference{Name: "lab"}}}, []string{"lab"}},
 		"tasks by agent":    {taskAgents, task, []string{"P", "Q"}},
 		"tasks by person":   {taskAgents, &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Creator: &v1alpha1.TaskCreator{User: "said"}}}, nil},
 		"tasks by blocker":  {taskBlockers, task, []string{"a", "b"}},

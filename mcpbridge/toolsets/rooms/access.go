@@ -157,36 +157,10 @@ func (t *Toolset) actor(a *access, task *v1alpha1.Task) tasks.Actor {
 
 // assignee gives the plate of a task's assignee, empty when the agent does not exist, and whether anybody is assigned.
 func (t *Toolset) assignee(task *v1alpha1.Task) (plate string, assigned bool) {
-	name := task.Spec.Assignee
-	switch {
-	case name == "":
-		return "", false
-	case ids.IsPlate(name):
-		return name, true
-	}
-	if agent, ok := t.view.Agent(task.Namespace, name); ok {
-		return plateOf(agent), true
-	}
-	return "", true
+	return t.view.Assignee(task)
 }
 
 // proposal gives what consent is judged by.
 func (t *Toolset) proposal(a *access, task *v1alpha1.Task) consent.Proposal {
-	plate, _ := t.assignee(task)
-	assignee, _ := t.view.AgentByPlate(plate)
-	return consent.Propose(task, consent.Parties{
-		Assigner: t.assigner(task), Assignee: assignee,
-		InRoom:  func(person string) bool { return a.members.Owners[person] },
-		InForce: func(owner string) *v1alpha1.Consent { return t.view.Consent(a.room, owner) },
-	})
-}
-
-// assigner gives the agent that assigned a task, nil when it was a person or the agent is gone.
-func (t *Toolset) assigner(task *v1alpha1.Task) *v1alpha1.Agent {
-	by := consent.AssignedBy(task)
-	if by == nil || by.Plate == "" {
-		return nil
-	}
-	agent, _ := t.view.AgentByPlate(by.Plate)
-	return agent
+	return t.view.Proposal(a.room, task)
 }

@@ -1,7 +1,6 @@
 package rooms
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -36,11 +35,6 @@ func (t *Toolset) readBoard(ctx context.Context, c *toolset.Caller, args toolset
 	return t.board(a, assignee, args.String("status"))
 }
 
-func byOrder(x, y *v1alpha1.Task) int {
-	return cmp.Or(cmp.Compare(x.Spec.Order, y.Spec.Order),
-		x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
-}
-
 // show gives a task as the tools do.
 func (t *Toolset) show(a *access, task *v1alpha1.Task) Task {
 	now := t.clock.Now()
@@ -51,7 +45,7 @@ func (t *Toolset) show(a *access, task *v1alpha1.Task) Task {
 		Creator: creatorOf(task), Order: task.Spec.Order, Priority: task.Spec.Priority,
 		Status: tasks.ToolState(task.Status.State), Reason: task.Status.Reason, Archived: task.Spec.Archived,
 		DependsOn: []string{}, BlockedBy: []string{}, Lease: t.lease(a, task, now),
-		CreatedAt: stamp(task.CreationTimestamp.Time), UpdatedAt: stamp(updatedAt(task)),
+		CreatedAt: stamp(task.CreationTimestamp.Time), UpdatedAt: stamp(tasks.UpdatedAt(task)),
 	}
 	if assigned && plate == "" {
 		out.Assignee = task.Spec.Assignee
@@ -101,17 +95,6 @@ func creatorOf(task *v1alpha1.Task) string {
 	default:
 		return c.User
 	}
-}
-
-func updatedAt(task *v1alpha1.Task) time.Time {
-	at := task.CreationTimestamp.Time
-	if n := len(task.Status.History); n > 0 && task.Status.History[n-1].At.After(at) {
-		at = task.Status.History[n-1].At.Time
-	}
-	if c := task.Status.Consent; c != nil && c.At.After(at) {
-		at = c.At.Time
-	}
-	return at
 }
 
 func showRecord(taskID string, r *v1alpha1.TaskRecord) *Record {

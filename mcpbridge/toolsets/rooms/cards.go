@@ -109,7 +109,7 @@ type boardLane struct {
 // board gives a room's tasks in lanes by assignee, all or those of one assignee or in one state: a Board, encoded.
 func (t *Toolset) board(a *access, assignee, state string) (json.RawMessage, error) {
 	list := t.view.Tasks(a.room)
-	slices.SortFunc(list, byOrder)
+	slices.SortFunc(list, tasks.ByOrder)
 	counts, index := map[string]int{}, map[string]int{}
 	var lanes []boardLane
 	var records []*card

@@ -89,7 +89,7 @@ func change[T interface {
 func (f *boardFixture) want(a *access) Board {
 	out := Board{Room: a.id, Lanes: []Lane{}, Records: []Record{}, Counts: map[string]int{}}
 	list := f.view.Tasks(a.room)
-	slices.SortFunc(list, byOrder)
+	slices.SortFunc(list, tasks.ByOrder)
 	for _, task := range list {
 		shown := f.show(a, task)
 		shown.Detail = ""

@@ -13,6 +13,7 @@ import (
 	"github.com/agentrooms/agentrooms/internal/handles"
 	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/problem"
+	"github.com/agentrooms/agentrooms/internal/tasks"
 	"github.com/agentrooms/agentrooms/mcpbridge/toolset"
 )
 
@@ -150,7 +151,7 @@ func (t *Toolset) listPendingConsents(ctx context.Context, c *toolset.Caller, ar
 	}
 	out := ProposalList{Proposals: []ProposalInfo{}}
 	list := t.view.Tasks(a.room)
-	slices.SortFunc(list, byOrder)
+	slices.SortFunc(list, tasks.ByOrder)
 	left := maxDetails
 	for _, task := range list {
 		p := t.proposal(a, task)
@@ -181,5 +182,5 @@ func (t *Toolset) party(task *v1alpha1.Task) Party {
 	case by.User != "":
 		return Party{Alias: by.User, Owner: by.User}
 	}
-	return Party{Plate: by.Plate, Alias: t.aliasOfPlate(by.Plate), Owner: consent.Proposer(task, t.assigner(task))}
+	return Party{Plate: by.Plate, Alias: t.aliasOfPlate(by.Plate), Owner: t.view.Proposer(task)}
 }

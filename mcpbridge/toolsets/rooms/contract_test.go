@@ -36,17 +36,9 @@ func contract(t *testing.T) []contractTool {
 	return c.Tools
 }
 
-// files are the tools of the contract that come with the blob store.
-var files = []string{
-	"write_file", "read_file", "list_files", "delete_file", "share_file", "complete_file_upload", "fetch_file",
-}
-
 func TestEveryToolOfTheContractIsThereWithItsParameters(t *testing.T) {
 	tools := (&Toolset{}).table()
 	for _, want := range contract(t) {
-		if slices.Contains(files, want.Name) {
-			continue
-		}
 		i := slices.IndexFunc(tools, func(tool toolset.Tool) bool { return tool.Name == want.Name })
 		if i < 0 {
 			t.Errorf("tool %s is missing", want.Name)

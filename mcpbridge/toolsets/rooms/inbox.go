@@ -32,13 +32,14 @@ func (t *Toolset) changeInbox(
 	var last error
 	fresh := false
 	for attempt := range maxAttempts {
-		refs := t.view.Log(a.room).Refs(a.caller.Plate)
+		log := t.view.Log(a.room).Refs(a.caller.Plate)
 		box, known := t.view.Inbox(a.room, a.caller.Plate)
 		status := v1alpha1.InboxStatus{}
 		if known {
 			status = box.Status
 		}
-		next, err := decide(&status, refs)
+		// The log was looked at before the Inbox: a mention that has left it since is in the Inbox that the write is compared with.
+		next, err := decide(&status, inboxes.All(&status, log))
 		_, refused := problem.As(err)
 		switch again := errors.Is(err, errLookAgain); {
 		case (refused || again) && !fresh:

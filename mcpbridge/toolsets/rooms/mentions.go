@@ -61,6 +61,7 @@ func (t *Toolset) mentionScope(ctx context.Context, c *toolset.Caller, args tool
 func (t *Toolset) deliver(ctx context.Context, c *toolset.Caller, scope []*access, args toolset.Args) (MentionList, error) {
 	out := MentionList{Mentions: []MentionInfo{}}
 	limit := int(args.Int("limit", defaultMentions))
+	var unread error
 	for _, a := range scope {
 		if len(out.Mentions) >= limit {
 			out.More = out.More || t.pendingIn(a.room, c.Plate) > 0
@@ -76,10 +77,17 @@ func (t *Toolset) deliver(ctx context.Context, c *toolset.Caller, scope []*acces
 		out.More = out.More || more
 		trust := t.trust(a)
 		for _, ref := range given {
-			if e, ok := t.view.Log(a.room).At(ref.Key.Seq); ok {
+			e, ok, err := t.entry(ctx, a.room, ref.Key.Seq)
+			if err != nil {
+				// It stays with this instance, and comes with the next check. What can be read comes now.
+				unread, out.More = err, true
+			} else if ok {
 				out.Mentions = append(out.Mentions, t.mentionInfo(a, e, ref, trust))
 			}
 		}
+	}
+	if len(out.Mentions) == 0 {
+		return out, unread
 	}
 	return out, nil
 }
@@ -201,11 +209,19 @@ func (t *Toolset) ackThrough(ctx context.Context, a *access, seq int64) (any, er
 	}
 	out := Acks{Acked: []string{}, AlreadyAcked: []string{}}
 	var acked []v1alpha1.MentionKey
+	at := map[v1alpha1.MentionKey]time.Time{}
 	err := t.changeInbox(ctx, a, func(s *v1alpha1.InboxStatus, refs []inboxes.Ref) (*v1alpha1.InboxStatus, error) {
+		for _, ref := range refs {
+			at[ref.Key] = ref.At.Time
+		}
 		var next *v1alpha1.InboxStatus
 		var p *problem.Problem
 		if acked, next, p = inboxes.AckThrough(s, refs, seq); p != nil {
 			return nil, p
+		}
+		if next == nil && t.view.Log(a.room).Seam().Archived > 0 {
+			// The Inbox may carry mentions that have left the log, and the view not show it yet.
+			return nil, errLookAgain
 		}
 		return next, nil
 	})
@@ -213,18 +229,10 @@ func (t *Toolset) ackThrough(ctx context.Context, a *access, seq int64) (any, er
 		return nil, err
 	}
 	for _, k := range acked {
-		out.Acked = append(out.Acked, t.mentionID(a, k))
+		out.Acked = append(out.Acked, ids.MentionID(ids.MessageID(a.id, at[k], k.Seq), k.Index))
 	}
 	out.Pending = t.Pending(a.caller.Plate)
 	return out, nil
-}
-
-func (t *Toolset) mentionID(a *access, k v1alpha1.MentionKey) string {
-	e, ok := t.view.Log(a.room).At(k.Seq)
-	if !ok {
-		return ""
-	}
-	return ids.MentionID(ids.MessageID(a.id, e.Message.At.Time, k.Seq), k.Index)
 }
 
 // located is mentions of one room by their ids.
@@ -242,10 +250,8 @@ func (t *Toolset) ack(ctx context.Context, c *toolset.Caller, mentionIDs []strin
 	}
 	for _, l := range rooms[:max(0, len(rooms)-1)] {
 		err := t.changeInbox(ctx, l.access, func(s *v1alpha1.InboxStatus, refs []inboxes.Ref) (*v1alpha1.InboxStatus, error) {
-			if _, _, _, p := inboxes.Ack(s, refs, l.keys); p != nil {
-				return nil, p
-			}
-			return nil, nil
+			_, _, _, err := t.tryAck(l, s, refs)
+			return nil, err
 		})
 		if err != nil {
 			return Acks{}, err
@@ -256,11 +262,9 @@ func (t *Toolset) ack(ctx context.Context, c *toolset.Caller, mentionIDs []strin
 		var acked, already []v1alpha1.MentionKey
 		err := t.changeInbox(ctx, l.access, func(s *v1alpha1.InboxStatus, refs []inboxes.Ref) (*v1alpha1.InboxStatus, error) {
 			var next *v1alpha1.InboxStatus
-			var p *problem.Problem
-			if acked, already, next, p = inboxes.Ack(s, refs, l.keys); p != nil {
-				return nil, p
-			}
-			return next, nil
+			var err error
+			acked, already, next, err = t.tryAck(l, s, refs)
+			return next, err
 		})
 		if err != nil {
 			return Acks{}, err
@@ -274,6 +278,22 @@ func (t *Toolset) ack(ctx context.Context, c *toolset.Caller, mentionIDs []strin
 	}
 	out.Pending = t.Pending(c.Plate)
 	return out, nil
+}
+
+// tryAck says what acknowledging the mentions of a room comes to. Those whose messages have moved to the blob store, and that
+// the Inbox does not carry, count as acknowledged before, once the API server's Inbox says so.
+func (t *Toolset) tryAck(l *located, s *v1alpha1.InboxStatus, refs []inboxes.Ref) (
+	acked, already []v1alpha1.MentionKey, next *v1alpha1.InboxStatus, err error,
+) {
+	settled, keys := inboxes.Settled(s, refs, t.view.Log(l.access.room).Seam().Archived, l.keys)
+	acked, already, next, p := inboxes.Ack(s, refs, keys)
+	if p != nil {
+		return nil, nil, nil, p
+	}
+	if next == nil && len(settled) > 0 {
+		err = errLookAgain
+	}
+	return acked, append(already, settled...), next, err
 }
 
 func (t *Toolset) locate(ctx context.Context, c *toolset.Caller, mentionIDs []string) ([]*located, error) {
@@ -294,11 +314,10 @@ func (t *Toolset) locate(ctx context.Context, c *toolset.Caller, mentionIDs []st
 			if !member {
 				continue
 			}
-			if err := t.knownMessage(ctx, a, "mention_ids", message); err != nil {
-				if _, absent := problem.As(err); absent {
-					continue
-				}
+			if found, err := t.isMention(ctx, a, message, v1alpha1.MentionKey{Seq: seq, Index: index}); err != nil {
 				return nil, err
+			} else if !found {
+				continue
 			}
 			found = true
 			out = add(out, a, v1alpha1.MentionKey{Seq: seq, Index: index}, id)
@@ -309,6 +328,28 @@ func (t *Toolset) locate(ctx context.Context, c *toolset.Caller, mentionIDs []st
 		}
 	}
 	return out, nil
+}
+
+// isMention says whether an id names a mention in a message of a room. Of a message that has moved to the blob store it must be
+// the caller's; of others that is judged with the Inbox. What the Inbox carries is known without the blob store.
+func (t *Toolset) isMention(ctx context.Context, a *access, message string, k v1alpha1.MentionKey) (bool, error) {
+	if err := t.catchUp(ctx, a, k.Seq); err != nil {
+		return false, err
+	}
+	if box, ok := t.view.Inbox(a.room, a.caller.Plate); ok {
+		for _, c := range box.Status.Carried {
+			if c.MentionKey == k {
+				return ids.MessageID(a.id, c.At.Time, k.Seq) == message, nil
+			}
+		}
+	}
+	_, inLog := t.view.Log(a.room).At(k.Seq)
+	e, found, err := t.entry(ctx, a.room, k.Seq)
+	if err != nil || !found || ids.MessageID(a.id, e.Message.At.Time, k.Seq) != message {
+		return false, err
+	}
+	mine := int(k.Index) < len(e.Message.Mentions) && e.Message.Mentions[k.Index].Plate == a.caller.Plate
+	return inLog || mine, nil
 }
 
 func add(list []*located, a *access, k v1alpha1.MentionKey, id string) []*located {

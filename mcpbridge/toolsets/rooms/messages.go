@@ -41,6 +41,15 @@ func (s *batchStore) Get(ctx context.Context, namespace, name string) (*v1alpha1
 	return batch, nil
 }
 
+func (s *batchStore) Room(ctx context.Context, namespace, name string) (*v1alpha1.Room, error) {
+	room := &v1alpha1.Room{}
+	if err := s.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, room); err != nil {
+		return nil, err //nolint:wrapcheck // the committer judges the API server's own error
+	}
+	room.ManagedFields = nil
+	return room, nil
+}
+
 func (t *Toolset) sendMessage(ctx context.Context, c *toolset.Caller, args toolset.Args) (any, error) {
 	a, err := t.room(ctx, c, args.String("room"))
 	if err != nil {
@@ -58,8 +67,8 @@ func (t *Toolset) sendMessage(ctx context.Context, c *toolset.Caller, args tools
 // is looked for at the API server.
 func (t *Toolset) replayOrSend(ctx context.Context, a *access, args toolset.Args) (roomlog.Receipt, error) {
 	key, payload := keyOf(a, args)
-	if r, known := t.replay(a, key, payload); known {
-		return r, nil
+	if r, known, err := t.replay(ctx, a, key, payload); known || err != nil {
+		return r, err
 	}
 	m, err := t.compose(ctx, a, args)
 	if err == nil {
@@ -69,8 +78,8 @@ func (t *Toolset) replayOrSend(ctx context.Context, a *access, args toolset.Args
 		if err := t.committer.CatchUp(ctx, a.room); err != nil {
 			return roomlog.Receipt{}, err //nolint:wrapcheck // it says which room
 		}
-		if r, known := t.replay(a, key, payload); known {
-			return r, nil
+		if r, known, err := t.replay(ctx, a, key, payload); known || err != nil {
+			return r, err
 		}
 	}
 	if err != nil {
@@ -85,16 +94,18 @@ func (t *Toolset) replayOrSend(ctx context.Context, a *access, args toolset.Args
 }
 
 // replay finds what was sent under the same key with the same content.
-func (t *Toolset) replay(a *access, key, payload string) (roomlog.Receipt, bool) {
+func (t *Toolset) replay(ctx context.Context, a *access, key, payload string) (roomlog.Receipt, bool, error) {
 	if key == "" {
-		return roomlog.Receipt{}, false
+		return roomlog.Receipt{}, false, nil
 	}
-	seq, sent, known := t.view.Log(a.room).Sent(key)
-	if !known || sent != payload {
-		return roomlog.Receipt{}, false
+	log := t.view.Log(a.room)
+	if seq, sent, known := log.Sent(key); known && sent == payload {
+		if e, ok := log.At(seq); ok {
+			return roomlog.Receipt{Seq: seq, Message: e.Message, Duplicate: true}, true, nil
+		}
 	}
-	e, ok := t.view.Log(a.room).At(seq)
-	return roomlog.Receipt{Seq: seq, Message: e.Message, Duplicate: true}, ok
+	r, known, err := t.committer.Archived(ctx, a.room, log.Seam(), key, payload)
+	return r, known, t.noted(err) //nolint:wrapcheck // it says which room
 }
 
 // keyOf gives the key under which a message is sent, empty for none, and what its content comes to. The content is taken as
@@ -169,7 +180,10 @@ func (t *Toolset) knownMessage(ctx context.Context, a *access, field, id string)
 		if err := t.catchUp(ctx, a, seq); err != nil {
 			return err
 		}
-		e, found := t.view.Log(a.room).At(seq)
+		e, found, err := t.entry(ctx, a.room, seq)
+		if err != nil {
+			return err
+		}
 		if found && ids.MessageID(a.id, e.Message.At.Time, seq) == id {
 			return nil
 		}
@@ -247,7 +261,10 @@ func (t *Toolset) readRoom(ctx context.Context, c *toolset.Caller, args toolset.
 		return nil, err
 	}
 	before := args.Int("before_seq", 0)
-	entries := t.view.Log(a.room).Before(before, int(args.Int("limit", defaultPage)))
+	entries, err := t.page(ctx, a.room, before, int(args.Int("limit", defaultPage)))
+	if err != nil {
+		return nil, err
+	}
 	page := Page{Messages: make([]Message, 0, len(entries))}
 	trust := t.trust(a)
 	for _, e := range entries {

@@ -11,6 +11,19 @@ type metrics struct {
 	lag    prometheus.Histogram
 	sends  *prometheus.CounterVec
 	renews *prometheus.CounterVec
+	files  *prometheus.CounterVec
+	// fileBytes that went through the bridge.
+	fileBytes *prometheus.CounterVec
+}
+
+// wroteFile counts a write_file call.
+func (m *metrics) wroteFile(size int, duplicate bool) {
+	if duplicate {
+		m.files.WithLabelValues("write_again").Inc()
+		return
+	}
+	m.files.WithLabelValues("write").Inc()
+	m.fileBytes.WithLabelValues("write").Add(float64(size))
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -32,9 +45,17 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "agentrooms_lease_renewals_total",
 			Help: "Renewals of task leases by kind (explicit, implicit) and result (ok, lost).",
 		}, []string{"kind", "result"}),
+		files: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentrooms_file_operations_total",
+			Help: "Operations on files: write, write_again, read, share, available, quarantined (uploads completed), fetch, delete.",
+		}, []string{"operation"}),
+		fileBytes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentrooms_file_bytes_total",
+			Help: "Bytes of files by operation: write and read through the bridge, upload as completed.",
+		}, []string{"operation"}),
 	}
 	if r != nil {
-		r.MustRegister(m.claims, m.lag, m.sends, m.renews)
+		r.MustRegister(m.claims, m.lag, m.sends, m.renews, m.files, m.fileBytes)
 	}
 	return m
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // kinds are the sorts of marks that are resourceVersions.
-var kinds = map[string]any{"task": &v1alpha1.Task{}, "consent": &v1alpha1.Consent{}, "inbox": &v1alpha1.Inbox{}}
+var kinds = map[string]any{"task": &v1alpha1.Task{}, "consent": &v1alpha1.Consent{}, "inbox": &v1alpha1.Inbox{}, "file": &v1alpha1.File{}}
 
 // wrote takes the API server's answer to a write into the view, and notes it for the caller's next call.
 func (t *Toolset) wrote(ctx context.Context, sort string, obj metav1.Object) {

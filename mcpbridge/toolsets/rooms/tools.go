@@ -62,7 +62,8 @@ func (t *Toolset) table() []toolset.Tool {
 	tools := append(t.roomTools(), t.mentionTools()...)
 	tools = append(tools, t.taskTools()...)
 	tools = append(tools, t.workTools()...)
-	return append(tools, t.consentTools()...)
+	tools = append(tools, t.consentTools()...)
+	return append(tools, t.fileTools()...)
 }
 
 func reads(tool toolset.Tool) toolset.Tool {

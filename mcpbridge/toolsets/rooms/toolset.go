@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"gocloud.dev/blob"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -19,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/archive"
+	"github.com/agentrooms/agentrooms/internal/blobs"
 	"github.com/agentrooms/agentrooms/internal/handles"
 	"github.com/agentrooms/agentrooms/internal/inboxes"
 	"github.com/agentrooms/agentrooms/internal/problem"
@@ -37,8 +40,14 @@ type Options struct {
 	Logger logr.Logger
 	// Registry for metrics. They are not registered anywhere when nil.
 	Registry prometheus.Registerer
+	// Blobs holds the contents of files. Without it, the tools for files say that there is none.
+	Blobs *blobs.Store
 	// Visibility is how long a delivered mention is kept from other instances: 90 s when zero.
 	Visibility time.Duration
+	// Bucket holds old messages. Without one those that have moved there cannot be read.
+	Bucket *blob.Bucket
+	// HistoryBytes is what old messages may take of the memory: archive.DefaultCacheBytes when zero.
+	HistoryBytes int64
 }
 
 // Toolset is the rooms toolset of one bridge replica.
@@ -49,10 +58,13 @@ type Toolset struct {
 	clock      clock.WithTicker
 	log        logr.Logger
 	committer  *roomlog.Committer
+	history    *archive.Reader
 	metrics    *metrics
 	presence   *presence
 	taskLocks  keymutex.KeyMutex
 	boxLocks   keymutex.KeyMutex
+	fileLocks  keymutex.KeyMutex
+	blobs      *blobs.Store
 	reads      *readMarks
 	cards      *cards
 	visibility time.Duration
@@ -90,9 +102,13 @@ func New(ctx context.Context, o Options) (*Toolset, error) {
 		api: api, kube: kube, clock: o.Clock, log: o.Logger, visibility: o.Visibility,
 		metrics: newMetrics(o.Registry), reads: newReadMarks(), cards: newCards(),
 		taskLocks: keymutex.NewHashed(lockStripes), boxLocks: keymutex.NewHashed(lockStripes),
+		fileLocks: keymutex.NewHashed(lockStripes), blobs: o.Blobs,
 	}
 	t.view = view.New(o.Clock, func(d time.Duration) { t.metrics.lag.Observe(d.Seconds()) })
-	t.committer = roomlog.NewCommitter(&batchStore{api: api}, t.view.Book, o.Clock, ulid.Make().String())
+	t.history = archive.NewReader(archive.Options{
+		Bucket: o.Bucket, CacheBytes: o.HistoryBytes, Registry: o.Registry, Clock: o.Clock,
+	})
+	t.committer = roomlog.NewCommitter(&batchStore{api: api}, t.view.Book, o.Clock, ulid.Make().String(), t.history)
 	t.metrics.watchSizes(o.Registry, t.view, t.committer.Waiting)
 	t.presence = newPresence(t)
 	t.tools = t.table()
@@ -114,6 +130,9 @@ func (t *Toolset) follow(ctx context.Context, source *view.Source) {
 	}
 	t.ready.Store(true)
 }
+
+// View gives what the replica sees of the cluster, for others that show it.
+func (t *Toolset) View() *view.View { return t.view }
 
 // Name of the toolset.
 func (t *Toolset) Name() string { return "rooms" }
@@ -169,7 +188,7 @@ func (t *Toolset) pendingIn(room *v1alpha1.Room, plate string) int {
 	if box, ok := t.view.Inbox(room, plate); ok {
 		status = box.Status
 	}
-	return inboxes.Pending(&status, t.view.Log(room).Refs(plate))
+	return inboxes.Pending(&status, inboxes.All(&status, t.view.Log(room).Refs(plate)))
 }
 
 func aliasOf(a *v1alpha1.Agent) string { return handles.Alias(a.Spec.DisplayName, a.Spec.Owner) }

@@ -103,6 +103,21 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: plate
       type:
         scalar: string
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.CarriedMention
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: index
+      type:
+        scalar: numeric
+    - name: seq
+      type:
+        scalar: numeric
+    - name: session
+      type:
+        scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.ClaimEnd
   scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.Consent
@@ -187,6 +202,127 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: until
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.File
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.FileSpec
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.FileDeletion
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: by
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskCreator
+    - name: throughVersion
+      type:
+        scalar: numeric
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.FileSpec
+  map:
+    fields:
+    - name: deletion
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.FileDeletion
+    - name: path
+      type:
+        scalar: string
+    - name: roomRef
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.RoomReference
+    - name: uploads
+      type:
+        list:
+          elementType:
+            namedType: com.github.agentrooms.agentrooms.api.v1alpha1.FileUpload
+          elementRelationship: associative
+          keys:
+          - id
+    - name: versions
+      type:
+        list:
+          elementType:
+            namedType: com.github.agentrooms.agentrooms.api.v1alpha1.FileVersion
+          elementRelationship: associative
+          keys:
+          - version
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.FileUpload
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: by
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskCreator
+    - name: contentType
+      type:
+        scalar: string
+    - name: expiresAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: id
+      type:
+        scalar: string
+    - name: key
+      type:
+        scalar: string
+    - name: payload
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: sha256
+      type:
+        scalar: string
+    - name: size
+      type:
+        scalar: numeric
+    - name: state
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.UploadState
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.FileVersion
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: by
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskCreator
+    - name: contentType
+      type:
+        scalar: string
+    - name: key
+      type:
+        scalar: string
+    - name: payload
+      type:
+        scalar: string
+    - name: sha256
+      type:
+        scalar: string
+    - name: size
+      type:
+        scalar: numeric
+    - name: uploadID
+      type:
+        scalar: string
+    - name: version
+      type:
+        scalar: numeric
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.Inbox
   map:
     fields:
@@ -228,6 +364,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+    - name: carried
+      type:
+        list:
+          elementType:
+            namedType: com.github.agentrooms.agentrooms.api.v1alpha1.CarriedMention
+          elementRelationship: atomic
     - name: deliveredThrough
       type:
         scalar: numeric
@@ -245,6 +387,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.InterventionAction
+  scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.LeaseExpiryAction
   scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.LeasePolicy
@@ -386,9 +530,36 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.RoomStatus
       default:
         observedGeneration: -1
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.RoomArchive
+  map:
+    fields:
+    - name: bytes
+      type:
+        scalar: numeric
+    - name: segments
+      type:
+        scalar: numeric
+    - name: throughBatch
+      type:
+        scalar: numeric
+    - name: throughBatchSeq
+      type:
+        scalar: numeric
+    - name: throughSeq
+      type:
+        scalar: numeric
+    - name: throughTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.RoomLimits
   map:
     fields:
+    - name: fileBytes
+      type:
+        scalar: numeric
+    - name: files
+      type:
+        scalar: numeric
     - name: openTasks
       type:
         scalar: numeric
@@ -455,6 +626,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.RoomStatus
   map:
     fields:
+    - name: archive
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.RoomArchive
     - name: conditions
       type:
         list:
@@ -629,6 +803,33 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: to
       type:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskState
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.TaskIntervened
+  map:
+    fields:
+    - name: id
+      type:
+        scalar: string
+    - name: refused
+      type:
+        scalar: string
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.TaskIntervention
+  map:
+    fields:
+    - name: action
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.InterventionAction
+    - name: by
+      type:
+        scalar: string
+    - name: epoch
+      type:
+        scalar: numeric
+    - name: id
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.TaskLastClaim
   map:
     fields:
@@ -716,6 +917,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: detail
       type:
         scalar: string
+    - name: intervention
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskIntervention
     - name: leaseDurationSeconds
       type:
         scalar: numeric
@@ -768,6 +972,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskEvent
           elementRelationship: atomic
+    - name: intervention
+      type:
+        namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskIntervened
     - name: lastClaim
       type:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskLastClaim
@@ -786,6 +993,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: state
       type:
         namedType: com.github.agentrooms.agentrooms.api.v1alpha1.TaskState
+- name: com.github.agentrooms.agentrooms.api.v1alpha1.UploadState
+  scalar: string
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.Verdict
   scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition

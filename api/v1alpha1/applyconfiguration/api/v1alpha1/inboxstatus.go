@@ -20,6 +20,9 @@ type InboxStatusApplyConfiguration struct {
 	Acked []MentionKeyApplyConfiguration `json:"acked,omitempty"`
 	// deliveries are the mentions that are out and not acknowledged. Each is out to one instance.
 	Deliveries []DeliveryApplyConfiguration `json:"deliveries,omitempty"`
+	// carried are the pending mentions whose messages have moved to the blob store, in their order. The manager adds them, the
+	// bridge takes out what is acknowledged.
+	Carried []CarriedMentionApplyConfiguration `json:"carried,omitempty"`
 }
 
 // InboxStatusApplyConfiguration constructs a declarative configuration of the InboxStatus type for use with
@@ -74,6 +77,19 @@ func (b *InboxStatusApplyConfiguration) WithDeliveries(values ...*DeliveryApplyC
 			panic("nil value passed to WithDeliveries")
 		}
 		b.Deliveries = append(b.Deliveries, *values[i])
+	}
+	return b
+}
+
+// WithCarried adds the given value to the Carried field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Carried field.
+func (b *InboxStatusApplyConfiguration) WithCarried(values ...*CarriedMentionApplyConfiguration) *InboxStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithCarried")
+		}
+		b.Carried = append(b.Carried, *values[i])
 	}
 	return b
 }

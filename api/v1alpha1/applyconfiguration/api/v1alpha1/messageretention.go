@@ -8,11 +8,12 @@ package v1alpha1
 // MessageRetentionApplyConfiguration represents a declarative configuration of the MessageRetention type for use
 // with apply.
 //
-// MessageRetention bounds the messages that the cluster keeps as objects.
+// MessageRetention bounds the messages that the cluster keeps as objects. Older ones move to the blob store in segments of
+// 1,000, so up to 999 stay that are beyond a bound. Without a blob store all stay.
 type MessageRetentionApplyConfiguration struct {
-	// maxCount of messages.
+	// maxCount of messages. 10,000 when absent.
 	MaxCount *int32 `json:"maxCount,omitempty"`
-	// maxAgeSeconds of a message: an hour to ten years.
+	// maxAgeSeconds of a message: an hour to ten years. No bound when absent.
 	MaxAgeSeconds *int64 `json:"maxAgeSeconds,omitempty"`
 }
 

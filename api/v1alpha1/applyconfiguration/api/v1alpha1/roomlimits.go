@@ -12,6 +12,10 @@ package v1alpha1
 type RoomLimitsApplyConfiguration struct {
 	// openTasks that may exist at once through the tools, archived ones not counted. 10,000 when absent.
 	OpenTasks *int32 `json:"openTasks,omitempty"`
+	// files that may exist at once, deleted ones not counted. 10,000 when absent.
+	Files *int32 `json:"files,omitempty"`
+	// fileBytes that all versions of all files may have together, deleted ones not counted. 1 GiB when absent.
+	FileBytes *int64 `json:"fileBytes,omitempty"`
 }
 
 // RoomLimitsApplyConfiguration constructs a declarative configuration of the RoomLimits type for use with
@@ -25,5 +29,21 @@ func RoomLimits() *RoomLimitsApplyConfiguration {
 // If called multiple times, the OpenTasks field is set to the value of the last call.
 func (b *RoomLimitsApplyConfiguration) WithOpenTasks(value int32) *RoomLimitsApplyConfiguration {
 	b.OpenTasks = &value
+	return b
+}
+
+// WithFiles sets the Files field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Files field is set to the value of the last call.
+func (b *RoomLimitsApplyConfiguration) WithFiles(value int32) *RoomLimitsApplyConfiguration {
+	b.Files = &value
+	return b
+}
+
+// WithFileBytes sets the FileBytes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the FileBytes field is set to the value of the last call.
+func (b *RoomLimitsApplyConfiguration) WithFileBytes(value int64) *RoomLimitsApplyConfiguration {
+	b.FileBytes = &value
 	return b
 }

@@ -12,7 +12,8 @@ package v1alpha1
 type RoomRetentionApplyConfiguration struct {
 	// messages kept as objects.
 	Messages *MessageRetentionApplyConfiguration `json:"messages,omitempty"`
-	// fileVersions kept of each file. The latest one is always kept.
+	// fileVersions kept of each file: 20 when absent. The latest one is always kept. One that was written under an
+	// idempotency key stays for a day, unless the file has too many.
 	FileVersions *int32 `json:"fileVersions,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 // RoomStatusApplyConfiguration represents a declarative configuration of the RoomStatus type for use
 // with apply.
 //
-// RoomStatus is what the room controller sees.
+// RoomStatus is what the controllers see.
 type RoomStatusApplyConfiguration struct {
 	// observedGeneration is the generation that this status was made from.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
@@ -24,7 +24,9 @@ type RoomStatusApplyConfiguration struct {
 	Tasks *TaskCountsApplyConfiguration `json:"tasks,omitempty"`
 	// members is how many members the room has.
 	Members *int32 `json:"members,omitempty"`
-	// conditions of the Room: Ready.
+	// archive says how much of the log stands in the blob store. Absent as long as all of it is in the cluster.
+	Archive *RoomArchiveApplyConfiguration `json:"archive,omitempty"`
+	// conditions of the Room: Ready, and HistoryBounded once messages have moved to the blob store or should have.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -71,6 +73,14 @@ func (b *RoomStatusApplyConfiguration) WithTasks(value *TaskCountsApplyConfigura
 // If called multiple times, the Members field is set to the value of the last call.
 func (b *RoomStatusApplyConfiguration) WithMembers(value int32) *RoomStatusApplyConfiguration {
 	b.Members = &value
+	return b
+}
+
+// WithArchive sets the Archive field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Archive field is set to the value of the last call.
+func (b *RoomStatusApplyConfiguration) WithArchive(value *RoomArchiveApplyConfiguration) *RoomStatusApplyConfiguration {
+	b.Archive = value
 	return b
 }
 

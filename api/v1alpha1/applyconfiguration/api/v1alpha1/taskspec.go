@@ -37,6 +37,8 @@ type TaskSpecApplyConfiguration struct {
 	AssignedBy *TaskCreatorApplyConfiguration `json:"assignedBy,omitempty"`
 	// decision of the assignee's owner on a proposal, for those who decide with kubectl.
 	Decision *TaskDecisionApplyConfiguration `json:"decision,omitempty"`
+	// intervention is the last order of a person about the task: to release, cancel or reopen it.
+	Intervention *TaskInterventionApplyConfiguration `json:"intervention,omitempty"`
 	// leaseDurationSeconds overrides the room's lease duration: 10 seconds to 24 hours.
 	LeaseDurationSeconds *int32 `json:"leaseDurationSeconds,omitempty"`
 	// archived takes a Done, Failed or Cancelled task off the board.
@@ -144,6 +146,14 @@ func (b *TaskSpecApplyConfiguration) WithAssignedBy(value *TaskCreatorApplyConfi
 // If called multiple times, the Decision field is set to the value of the last call.
 func (b *TaskSpecApplyConfiguration) WithDecision(value *TaskDecisionApplyConfiguration) *TaskSpecApplyConfiguration {
 	b.Decision = value
+	return b
+}
+
+// WithIntervention sets the Intervention field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Intervention field is set to the value of the last call.
+func (b *TaskSpecApplyConfiguration) WithIntervention(value *TaskInterventionApplyConfiguration) *TaskSpecApplyConfiguration {
+	b.Intervention = value
 	return b
 }
 

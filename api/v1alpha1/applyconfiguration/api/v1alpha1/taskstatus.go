@@ -35,6 +35,8 @@ type TaskStatusApplyConfiguration struct {
 	Contested []TaskRecordApplyConfiguration `json:"contested,omitempty"`
 	// history is what happened last, oldest first.
 	History []TaskEventApplyConfiguration `json:"history,omitempty"`
+	// intervention is what came of the last order of a person (spec.intervention).
+	Intervention *TaskIntervenedApplyConfiguration `json:"intervention,omitempty"`
 	// lastNotice names the last notice that the controller posted to the room about this task.
 	LastNotice *string `json:"lastNotice,omitempty"`
 	// conditions of the Task: Ready, DependenciesMet, LeaseLive, DecisionValid.
@@ -134,6 +136,14 @@ func (b *TaskStatusApplyConfiguration) WithHistory(values ...*TaskEventApplyConf
 		}
 		b.History = append(b.History, *values[i])
 	}
+	return b
+}
+
+// WithIntervention sets the Intervention field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Intervention field is set to the value of the last call.
+func (b *TaskStatusApplyConfiguration) WithIntervention(value *TaskIntervenedApplyConfiguration) *TaskStatusApplyConfiguration {
+	b.Intervention = value
 	return b
 }
 
