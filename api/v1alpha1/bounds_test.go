@@ -7,6 +7,18 @@ const (
 	value      = "value"
 )
 
+// oneVersion leaves a File its latest version only.
+const oneVersion = `
+spec:
+  versions:
+  - version: 2
+    sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+    size: 0
+    contentType: text/markdown
+    by: {user: said}
+    at: "2026-01-01T00:00:00.000000Z"
+`
+
 // bound says how long a string or list, or how large a number, may be. A minimum of zero means there is none, except for a
 // value.
 type bound struct {
@@ -46,10 +58,10 @@ var bounds = map[string][]bound{
 		{"spec.versions[].contentType", characters, 1, 127, ""},
 		{"spec.versions[].key", characters, 0, 43, ""},
 		{"spec.versions[].payload", characters, 0, 43, ""},
-		{"spec.versions[].version", value, 1, 9999999999, ""},
+		{"spec.versions[].version", value, 1, 9999999999, oneVersion},
 		{"spec.versions[].uploadID", characters, 0, 26, ""},
 		{"spec.versions[].by.user", characters, 1, 253, ""},
-		{"spec.versions[].by.plate", characters, 35, 35, "spec: {versions: null}"},
+		{"spec.versions[].by.plate", characters, 35, 35, ""},
 		{"spec.uploads", items, 0, 16, ""},
 		{"spec.uploads[].sha256", characters, 64, 64, ""},
 		{"spec.uploads[].size", value, 0, 5 << 40, ""},
@@ -58,7 +70,7 @@ var bounds = map[string][]bound{
 		{"spec.uploads[].payload", characters, 0, 43, ""},
 		{"spec.uploads[].id", characters, 26, 26, ""},
 		{"spec.uploads[].reason", characters, 0, 256, ""},
-		{"spec.uploads[].by.user", characters, 1, 253, "spec: {uploads: null}"},
+		{"spec.uploads[].by.user", characters, 1, 253, ""},
 		{"spec.uploads[].by.plate", characters, 35, 35, ""},
 		{"spec.deletion.throughVersion", value, 1, 9999999999, ""},
 		{"spec.deletion.by.user", characters, 1, 253, ""},

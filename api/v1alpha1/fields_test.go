@@ -108,7 +108,8 @@ func sized(u *unstructured.Unstructured, b bound, n int64) any {
 	switch {
 	case strings.HasSuffix(b.path, "plate") && b.min == 35:
 		return "BRNL-AGT-" + strings.Repeat("0", int(n)-len("BRNL-AGT-"))
-	case strings.HasSuffix(b.path, "parentID"), strings.HasSuffix(b.path, "fileRef"):
+	case strings.HasSuffix(b.path, "parentID"), strings.HasSuffix(b.path, "fileRef"), strings.HasSuffix(b.path, "sha256"),
+		strings.HasSuffix(b.path, "uploadID"), strings.HasSuffix(b.path, "uploads[].id"):
 		return strings.Repeat("0", int(n))
 	default:
 		return strings.Repeat("x", int(n))
@@ -128,6 +129,12 @@ func numbered(item any, i int) any {
 		m := maps.Clone(v)
 		if _, ok := m["seq"]; ok {
 			m["seq"] = int64(i + 2)
+		}
+		if _, ok := m["version"]; ok {
+			m["version"] = int64(1000 - i) // the newest first
+		}
+		if _, ok := m["expiresAt"]; ok {
+			m["id"] = fmt.Sprintf("%026d", i)
 		}
 		if _, ok := m["lastTransitionTime"]; ok {
 			m["type"] = fmt.Sprintf("Ready%d", i)

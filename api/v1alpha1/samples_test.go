@@ -67,6 +67,12 @@ spec:
     key: A000000000000000000000000000000000000000000
     payload: A000000000000000000000000000000000000000000
     uploadID: 01K00000000000000000000000
+  - version: 1
+    sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+    size: 0
+    contentType: text/markdown
+    by: {plate: BRNL-AGT-00000000000000000000000001}
+    at: "2026-01-01T00:00:00.000000Z"
   uploads:
   - id: 01K00000000000000000000001
     state: Quarantined
@@ -79,6 +85,14 @@ spec:
     key: A000000000000000000000000000000000000000000
     payload: A000000000000000000000000000000000000000000
     reason: the bytes are not what was announced
+  - id: 01K00000000000000000000002
+    state: Pending
+    sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+    size: 7
+    contentType: text/markdown
+    by: {user: said}
+    at: "2026-01-01T00:00:00.000000Z"
+    expiresAt: "2026-01-02T00:00:00.000000Z"
   deletion: {throughVersion: 2, by: {user: said}, at: "2026-01-01T00:00:00.000000Z"}
 `,
 	"Consent": `
