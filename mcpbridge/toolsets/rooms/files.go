@@ -266,24 +266,32 @@ func (t *Toolset) deleteFile(ctx context.Context, c *toolset.Caller, args toolse
 		if current == nil || current.UID != found.file.UID {
 			return nil, noFile(found.file.Spec.Path)
 		}
-		latest, visible := files.Latest(current)
-		if !visible {
-			if current.Spec.Deletion != nil {
-				return nil, nil // deleted before
-			}
-			return nil, noFile(current.Spec.Path)
-		}
-		next := current.DeepCopy()
-		next.Spec.Deletion = &v1alpha1.FileDeletion{
-			ThroughVersion: latest.Version, By: v1alpha1.TaskCreator{Plate: c.Plate}, At: metav1.NewMicroTime(t.clock.Now()),
-		}
-		return next, nil
+		return t.deleted(c, current)
 	})
 	if err != nil {
 		return nil, err
 	}
 	t.metrics.files.WithLabelValues("delete").Inc()
 	return FileDeleted{Deleted: true}, nil
+}
+
+// deleted gives the File without what there is to see of it. Of one that was only announced, the uploads are taken back.
+func (t *Toolset) deleted(c *toolset.Caller, current *v1alpha1.File) (*v1alpha1.File, error) {
+	latest, visible := files.Latest(current)
+	next := current.DeepCopy()
+	switch {
+	case visible:
+		next.Spec.Deletion = &v1alpha1.FileDeletion{
+			ThroughVersion: latest.Version, By: v1alpha1.TaskCreator{Plate: c.Plate}, At: metav1.NewMicroTime(t.clock.Now()),
+		}
+	case len(current.Spec.Uploads) > 0:
+		next.Spec.Uploads = nil
+	case current.Spec.Deletion != nil:
+		return nil, nil // deleted before
+	default:
+		return nil, noFile(current.Spec.Path)
+	}
+	return next, nil
 }
 
 // content makes the description of content that the caller brings.
