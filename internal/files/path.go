@@ -64,10 +64,17 @@ func checkSegment(field, segment string) *problem.Problem {
 		return problem.Invalid(field, "may hold no name that begins or ends with a space")
 	case strings.HasSuffix(segment, "."):
 		return problem.Invalid(field, "may hold no name that ends with a dot")
+	case unicode.In(firstRune(segment), unicode.M):
+		return problem.Invalid(field, "may hold no name that begins with a mark, which needs a character before it")
 	case len(segment) > maxSegment:
 		return problem.Invalid(field, "holds a name of %d bytes, at most %d are allowed", len(segment), maxSegment)
 	}
 	return nil
+}
+
+func firstRune(s string) rune {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
 }
 
 // Look gives what a path looks like: two paths that cannot be told apart by eye, because one has letters of another
