@@ -144,7 +144,7 @@ func (t *Toolset) transfer(ctx context.Context, a *access, up v1alpha1.FileUploa
 		return nil, err
 	}
 	ttl := min(files.URLTTL, up.ExpiresAt.Sub(t.clock.Now()))
-	if ttl <= 0 {
+	if ttl < time.Second { // no URL lasts shorter
 		return nil, problem.New(problem.NotFound, "the upload has expired: share the file again, with a new key")
 	}
 	target, err := t.blobs.UploadURL(ctx, a.room.UID, up.ID, expectOf(up), ttl)
