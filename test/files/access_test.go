@@ -125,7 +125,7 @@ func scopes(t *testing.T, s *setup) {
 		harness.Await(t, "the agent to see the room", func() bool {
 			return strings.Contains(string(session.Call(t, "list_rooms", nil).Raw), p.room)
 		})
-		if e := harness.Refused(t, session, "FORBIDDEN", tool, args); !strings.Contains(strings.ToLower(e.Message+e.Hint), strings.ToLower(string(scope))) {
+		if e := harness.Refused(t, session, "FORBIDDEN_SCOPE", tool, args); !strings.Contains(strings.ToLower(e.Message+e.Hint), strings.ToLower(string(scope))) {
 			t.Errorf("%s without %s is refused with %v (%s)", tool, scope, e, e.Hint)
 		}
 	}

@@ -80,7 +80,7 @@ var suite = []struct {
 
 func TestFolder(t *testing.T) {
 	skipShort(t)
-	data := t.TempDir()
+	data := "/tmp/ftdata"; _ = os.RemoveAll(data)
 	folder := filepath.Join(data, "blobs")
 	s := start(t, harness.Options{DataDir: data})
 	s.folder = folder

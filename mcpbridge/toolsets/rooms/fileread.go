@@ -41,7 +41,7 @@ func (t *Toolset) readFile(ctx context.Context, c *toolset.Caller, args toolset.
 	out := FileRead{FileID: ids.ID(found.file), Path: found.file.Spec.Path, Version: v.Version, ContentType: v.ContentType, Size: v.Size}
 	out.Content, out.Encoding, out.Range = files.Cut(raw, asked, v.Size, v.ContentType)
 	if end := out.Range.Offset + out.Range.Length; end < whole {
-		out.Truncated, out.NextRange = true, &files.Span{Offset: end, Length: min(whole-end, files.MaxInline)}
+		out.Truncated, out.NextRange = true, &files.Span{Offset: end, Length: whole - end}
 	}
 	t.metrics.files.WithLabelValues("read").Inc()
 	t.metrics.fileBytes.WithLabelValues("read").Add(float64(out.Range.Length))

@@ -61,6 +61,9 @@ func (t *Toolset) ofRoom(a *access, f *v1alpha1.File) bool {
 		slices.ContainsFunc(f.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == a.room.UID })
 }
 
+// maxFileAttempts at a compare-and-swap: more than elsewhere, since all who write a path at once are to get a version.
+const maxFileAttempts = 32
+
 // changeFile writes what edit makes of the File at a path, by compare-and-swap: nil stands for a File that does not exist
 // yet, and a nil result writes nothing. A problem that the view gives is checked once against the API server.
 func (t *Toolset) changeFile(
@@ -71,7 +74,7 @@ func (t *Toolset) changeFile(
 	defer func() { _ = t.fileLocks.UnlockKey(key) }()
 	var last error
 	fresh := false
-	for attempt := range maxAttempts {
+	for attempt := range maxFileAttempts {
 		current, known := t.view.File(a.room.Namespace, name)
 		if !known {
 			current = nil
@@ -104,7 +107,7 @@ func (t *Toolset) changeFile(
 		}
 		fresh = true
 	}
-	return nil, fmt.Errorf("writing file %s: %w", key, last)
+	return nil, gaveUp("file", key, last)
 }
 
 func (t *Toolset) refreshFile(ctx context.Context, a *access, name string) error {
