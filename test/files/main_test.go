@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/agentrooms/agentrooms/test/harness"
 	"github.com/agentrooms/agentrooms/test/s3"
 )
@@ -78,9 +81,14 @@ var suite = []struct {
 	{"deleted files can be brought back, and are collected after the grace", true, collected},
 }
 
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
 func TestFolder(t *testing.T) {
 	skipShort(t)
-	data := "/tmp/ftdata"; _ = os.RemoveAll(data)
+	data := t.TempDir()
 	folder := filepath.Join(data, "blobs")
 	s := start(t, harness.Options{DataDir: data})
 	s.folder = folder
