@@ -174,6 +174,12 @@ func withdrawn(t *testing.T, s *setup) {
 	if got := p.upload(t, "other.png", content); got.Status != "available" {
 		t.Errorf("the room's bytes are not free again: %+v", got)
 	}
+	next := p.share(t, "other.png", []byte("x"))
+	harness.Get[rooms.FileDeleted](t, p.writer, "delete_file", p.args("file_id", next.FileID))
+	harness.Refused(t, p.writer, "NOT_FOUND", "complete_file_upload", harness.Args{"file_id": next.FileID})
+	if got := p.read(t, "path", "other.png"); got.Version != 1 || got.Size != int64(len(content)) {
+		t.Errorf("with the announcement, versions went: %+v", got)
+	}
 }
 
 // transferURLs uses each URL at both replicas, more than once, and for what it is not good for.

@@ -269,7 +269,7 @@ func (t *Toolset) deleteFile(ctx context.Context, c *toolset.Caller, args toolse
 		if current == nil || current.UID != found.file.UID {
 			return nil, noFile(found.file.Spec.Path)
 		}
-		return t.deleted(c, current)
+		return t.deleted(c, current, found.upload)
 	})
 	if err != nil {
 		return nil, err
@@ -278,11 +278,15 @@ func (t *Toolset) deleteFile(ctx context.Context, c *toolset.Caller, args toolse
 	return FileDeleted{Deleted: true}, nil
 }
 
-// deleted gives the File without what there is to see of it. Of one that was only announced, the uploads are taken back.
-func (t *Toolset) deleted(c *toolset.Caller, current *v1alpha1.File) (*v1alpha1.File, error) {
+// deleted gives the File without what there is to see of it. The id of an upload that is none of its versions takes that back and
+// nothing else; of a file that was only announced, all uploads are taken back.
+func (t *Toolset) deleted(c *toolset.Caller, current *v1alpha1.File, upload string) (*v1alpha1.File, error) {
 	latest, visible := files.Latest(current)
+	_, announced := files.Upload(current, upload)
 	next := current.DeepCopy()
 	switch {
+	case announced:
+		files.DropUpload(next, upload)
 	case visible:
 		next.Spec.Deletion = &v1alpha1.FileDeletion{
 			ThroughVersion: latest.Version, By: v1alpha1.TaskCreator{Plate: c.Plate}, At: metav1.NewMicroTime(t.clock.Now()),
