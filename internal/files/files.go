@@ -211,10 +211,10 @@ func CheckBase(f *v1alpha1.File, base *int64) *problem.Problem {
 			present = v.Version
 		}
 	}
-	switch {
-	case present == *base:
+	switch present {
+	case *base:
 		return nil
-	case present == 0:
+	case 0:
 		return problem.New(problem.Conflict, "there is no such file, and base_version says that it has version %d: leave base_version out to create it", *base)
 	default:
 		return problem.New(problem.Conflict, "the present version is %d and not %d: read it, then write with base_version %d", present, *base, present)

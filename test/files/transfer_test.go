@@ -1,6 +1,7 @@
 package files
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -121,10 +122,7 @@ func quarantine(t *testing.T, s *setup) {
 			t.Errorf("%s are answered %d", name, status)
 		}
 	}
-	headers := map[string]string{}
-	for name, value := range shared.Headers {
-		headers[name] = value
-	}
+	headers := maps.Clone(shared.Headers)
 	headers["Content-Type"] = "text/html"
 	if status, _ := put(t, shared.UploadURL, headers, content); status < 400 || status >= 500 {
 		t.Errorf("another type is answered %d", status)

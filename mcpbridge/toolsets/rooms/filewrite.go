@@ -32,7 +32,7 @@ func (t *Toolset) writeFile(ctx context.Context, c *toolset.Caller, args toolset
 	if err != nil {
 		return nil, err
 	}
-	if out, err := t.rewritten(a, w); out != nil || err != nil {
+	if out, err := t.rewritten(w); out != nil || err != nil {
 		return out, err
 	}
 	name, put := a.fileName(w.path), false
@@ -87,7 +87,7 @@ func (t *Toolset) readWrite(c *toolset.Caller, args toolset.Args) (write, error)
 }
 
 // rewritten answers a call that was carried out before, wherever its key was used.
-func (t *Toolset) rewritten(a *access, w write) (any, error) {
+func (t *Toolset) rewritten(w write) (any, error) {
 	if w.content.Key == "" {
 		return nil, nil
 	}
