@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -13,6 +14,7 @@ import (
 // blobFlags say where the contents of files and old messages are.
 type blobFlags struct {
 	url, publicURL string
+	grace          time.Duration
 }
 
 func (f *blobFlags) add(flags *pflag.FlagSet) {
@@ -22,6 +24,9 @@ func (f *blobFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.publicURL, "blob-public-url", os.Getenv("AGENTROOMS_BLOB_PUBLIC_URL"),
 		"where clients reach the store: for s3:// its endpoint, when they use another than we do; for file:// where clients reach "+
 			"this bridge, with /transfer behind it (AGENTROOMS_BLOB_PUBLIC_URL)")
+	flags.DurationVar(&f.grace, "blob-grace", blobs.DefaultGrace,
+		"how long content that nothing refers to is kept, and how long it lies in the trash after that: the same for all who share "+
+			"the store, and much longer than a call may take")
 }
 
 // open opens the store, nil when none is wanted.
@@ -29,7 +34,7 @@ func (f *blobFlags) open(ctx context.Context) (*blobs.Store, error) {
 	if f.url == "" {
 		return nil, nil
 	}
-	store, err := blobs.Open(ctx, blobs.Options{URL: f.url, PublicURL: f.publicURL})
+	store, err := blobs.Open(ctx, blobs.Options{URL: f.url, PublicURL: f.publicURL, Grace: f.grace})
 	if err != nil {
 		return nil, fmt.Errorf("--blob-url: %w", err)
 	}

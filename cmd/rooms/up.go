@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/agentrooms/agentrooms/internal/datadir"
+	"github.com/agentrooms/agentrooms/internal/files"
 	"github.com/agentrooms/agentrooms/internal/up"
 )
 
@@ -51,6 +52,9 @@ the bridge that agents reach over MCP, and a demo to try it with. What it keeps 
 	flags.StringVar(&opts.AuditLog, "audit-log", "", "write the API server's audit log to this file")
 	blob := blobFlags{}
 	blob.add(flags)
-	cmd.PreRun = func(*cobra.Command, []string) { opts.BlobURL, opts.BlobPublicURL = blob.url, blob.publicURL }
+	flags.DurationVar(&opts.FileGrace, "file-grace", files.DefaultGrace, "how long deleted files can be brought back")
+	cmd.PreRun = func(*cobra.Command, []string) {
+		opts.BlobURL, opts.BlobPublicURL, opts.BlobGrace = blob.url, blob.publicURL, blob.grace
+	}
 	return cmd
 }

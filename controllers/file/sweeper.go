@@ -25,8 +25,12 @@ import (
 // afterGrace is added to the time after which content may go, so that it may when it is looked at.
 const afterGrace = time.Second
 
+// again is when a room is swept though nothing is known to be over: a writer may have been killed before it wrote what refers to
+// the content that it stored.
+const again = 24 * time.Hour
+
 // Sweeper deletes content that no File refers to: what a writer stored before it was killed, and what was collected. It
-// sweeps a room once when the process begins to lead, and again after Files of the room let go of content.
+// sweeps a room once when the process begins to lead, again after Files of the room let go of content, and once a day.
 type Sweeper struct {
 	// Client reads from caches.
 	Client client.Client
@@ -121,7 +125,7 @@ func (s *Sweeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if stats.Young > 0 || stats.Trashed > 0 || stats.More {
 		return ctrl.Result{RequeueAfter: s.wait()}, nil
 	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: again}, nil
 }
 
 // references gives what the Files of a room refer to, as the API server says.

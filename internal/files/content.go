@@ -103,19 +103,23 @@ func Widen(s Span, size int64) Span {
 }
 
 // Cut gives the answer to a span: the bytes as they are shown, the encoding, and the span that they are. raw is what Widen
-// asked for. Text begins and ends with whole characters; a span that ends within one leaves it to the next.
+// asked for. Text begins and ends with whole characters, also where it holds something that is none and is shown in base64: a span
+// that ends within one leaves it to the next, so that spans one behind the other make up the file.
 func Cut(raw []byte, asked Span, size int64, contentType string) (content, encoding string, got Span) {
 	wide := Widen(asked, size)
 	from := min(max(asked.Offset, 0), size) - wide.Offset
 	to := min(from+min(asked.Length, MaxInline), int64(len(raw)))
 	from = min(from, to)
-	if IsText(contentType) {
+	text := IsText(contentType)
+	if text {
 		a, b := wholeRunes(raw, int(from), int(to))
-		if text := raw[a:b]; utf8.Valid(text) && !bytes.ContainsRune(text, 0) {
-			return string(text), UTF8, Span{Offset: wide.Offset + int64(a), Length: int64(b - a)}
-		}
+		from, to = int64(a), int64(b)
 	}
-	return base64.StdEncoding.EncodeToString(raw[from:to]), Base64, Span{Offset: wide.Offset + from, Length: to - from}
+	part, got := raw[from:to], Span{Offset: wide.Offset + from, Length: to - from}
+	if text && utf8.Valid(part) && !bytes.ContainsRune(part, 0) {
+		return string(part), UTF8, got
+	}
+	return base64.StdEncoding.EncodeToString(part), Base64, got
 }
 
 // wholeRunes moves both ends back to where a character begins. When that leaves nothing, the first character is taken whole.

@@ -96,6 +96,16 @@ func Receipt(f *v1alpha1.File, key string) (v1alpha1.FileVersion, *v1alpha1.File
 	return v1alpha1.FileVersion{}, nil, false
 }
 
+// Holds finds a version that is this very content: what one call wrote when it is not known whether it did.
+func Holds(f *v1alpha1.File, c v1alpha1.FileContent) (v1alpha1.FileVersion, bool) {
+	for _, v := range f.Spec.Versions {
+		if v.SHA256 == c.SHA256 && v.By == c.By && v.At.Equal(&c.At) && v.UploadID == "" {
+			return v, true
+		}
+	}
+	return v1alpha1.FileVersion{}, false
+}
+
 // Append puts a version in front of a File's others, numbers it, and drops those beyond the room's retention. It changes f.
 func Append(f *v1alpha1.File, v v1alpha1.FileVersion, retention *v1alpha1.RoomRetention, now time.Time) v1alpha1.FileVersion {
 	v.Version = 1
@@ -148,7 +158,9 @@ func UsageOf(f *v1alpha1.File) Usage {
 		u.Bytes += v.Size
 	}
 	for _, up := range f.Spec.Uploads {
-		u.Bytes += up.Size
+		if up.State == v1alpha1.UploadPending { // what lies in quarantine is not stored
+			u.Bytes += up.Size
+		}
 	}
 	if len(Kept(f))+len(f.Spec.Uploads) > 0 {
 		u.Files = 1
@@ -156,8 +168,19 @@ func UsageOf(f *v1alpha1.File) Usage {
 	return u
 }
 
-// Fits refuses what would take a room beyond its limits: size more bytes, and one more file when the File is new.
-func Fits(limits *v1alpha1.RoomLimits, used Usage, size int64, isNew bool) *problem.Problem {
+// Grows gives what a room's files take more when a File, nil for none, becomes another. It can be less than nothing: a new version
+// may push out larger ones.
+func Grows(before, after *v1alpha1.File) Usage {
+	more := UsageOf(after)
+	if before != nil {
+		was := UsageOf(before)
+		more.Files, more.Bytes = more.Files-was.Files, more.Bytes-was.Bytes
+	}
+	return more
+}
+
+// Fits refuses what would take a room beyond its limits. What makes it no larger fits always.
+func Fits(limits *v1alpha1.RoomLimits, used, more Usage) *problem.Problem {
 	files, bytes := int64(defaultFiles), int64(defaultBytes)
 	if limits != nil && limits.Files > 0 {
 		files = int64(limits.Files)
@@ -165,13 +188,13 @@ func Fits(limits *v1alpha1.RoomLimits, used Usage, size int64, isNew bool) *prob
 	if limits != nil && limits.FileBytes > 0 {
 		bytes = limits.FileBytes
 	}
-	if isNew && used.Files >= files {
+	if more.Files > 0 && used.Files+more.Files > files {
 		return problem.New(problem.TooLarge, "the room has %d files and may have %d (limits.files): delete some first", used.Files, files)
 	}
-	if used.Bytes+size > bytes {
+	if more.Bytes > 0 && used.Bytes+more.Bytes > bytes {
 		return problem.New(problem.TooLarge,
 			"the room's files have %d bytes, and with these %d more they would exceed the %d that it may have (limits.fileBytes): "+
-				"delete some first", used.Bytes, size, bytes)
+				"delete some first", used.Bytes, more.Bytes, bytes)
 	}
 	return nil
 }
@@ -188,10 +211,10 @@ func CheckBase(f *v1alpha1.File, base *int64) *problem.Problem {
 			present = v.Version
 		}
 	}
-	switch {
-	case present == *base:
+	switch present {
+	case *base:
 		return nil
-	case present == 0:
+	case 0:
 		return problem.New(problem.Conflict, "there is no such file, and base_version says that it has version %d: leave base_version out to create it", *base)
 	default:
 		return problem.New(problem.Conflict, "the present version is %d and not %d: read it, then write with base_version %d", present, *base, present)

@@ -45,8 +45,14 @@ func CleanPath(field, raw string) (string, *problem.Problem) {
 	return p, nil
 }
 
-// visible says whether a character can stand in a path. The space can; no other blank, control or format character does.
-func visible(r rune) bool { return r == ' ' || (unicode.IsPrint(r) && r != utf8.RuneError) }
+// brailleBlank is printable to Unicode, and nothing to the eye.
+const brailleBlank = '\u2800'
+
+// visible says whether a character can stand in a path. The space can; no other blank, control, format or filling character does.
+func visible(r rune) bool {
+	return r == ' ' || (unicode.IsPrint(r) && r != utf8.RuneError && r != brailleBlank &&
+		!unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r))
+}
 
 func checkSegment(field, segment string) *problem.Problem {
 	switch {
@@ -58,15 +64,23 @@ func checkSegment(field, segment string) *problem.Problem {
 		return problem.Invalid(field, "may hold no name that begins or ends with a space")
 	case strings.HasSuffix(segment, "."):
 		return problem.Invalid(field, "may hold no name that ends with a dot")
+	case unicode.In(firstRune(segment), unicode.M):
+		return problem.Invalid(field, "may hold no name that begins with a mark, which needs a character before it")
 	case len(segment) > maxSegment:
 		return problem.Invalid(field, "holds a name of %d bytes, at most %d are allowed", len(segment), maxSegment)
 	}
 	return nil
 }
 
+func firstRune(s string) rune {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
+}
+
 // Look gives what a path looks like: two paths that cannot be told apart by eye, because one has letters of another
 // alphabet or full-width ones in it, give the same. It follows the confusables of UTS #39 for all but ASCII, whose characters
-// are told apart. A room holds one file of a look.
+// are told apart. What only chooses between shapes of a character (a variation selector) has no look. A room holds one file of
+// a look.
 func Look(p string) string {
 	if isASCII(p) {
 		return p
@@ -77,9 +91,32 @@ func Look(p string) string {
 			b.WriteRune(r)
 			continue
 		}
-		b.WriteString(confusables.Skeleton(norm.NFKC.String(string(r))))
+		if !unicode.Is(unicode.Variation_Selector, r) {
+			b.WriteString(lookOf(r))
+		}
 	}
 	return b.String()
+}
+
+// lookOf gives what a character beyond ASCII looks like. UTS #39 has one prototype for 0 and O, one for 1, I, l and |, and one
+// for m and rn, which a room tells apart: of those, the one that the character is a form of.
+func lookOf(r rune) string {
+	plain := norm.NFKC.String(string(r))
+	if isASCII(plain) {
+		return plain
+	}
+	switch skeleton := confusables.Skeleton(plain); {
+	case skeleton == "l" && unicode.IsUpper(r):
+		return "I"
+	case skeleton == "l" && unicode.IsDigit(r):
+		return "1"
+	case skeleton == "O" && unicode.IsDigit(r):
+		return "0"
+	case skeleton == "rn":
+		return "m"
+	default:
+		return skeleton
+	}
 }
 
 func isASCII(s string) bool {

@@ -70,6 +70,8 @@ func (s *system) startManager(ctx context.Context) (err error) {
 		"--metrics-bind-address", datadir.Loopback(m.metrics),
 		"--health-probe-bind-address", datadir.Loopback(m.health),
 		"--blob-url", s.blobURL(),
+		"--blob-grace", s.opts.BlobGrace.String(),
+		"--file-grace", s.opts.FileGrace.String(),
 	}
 	if s.plane == nil {
 		// Another cluster may have a manager already. On our own there is none but this one, which must not wait for the
@@ -106,7 +108,8 @@ func (s *system) startBridge(ctx context.Context, i int, kubeconfig string) (err
 		"--metrics-bind-address", datadir.Loopback(b.metrics),
 		"--rate-limits", limits,
 		"--blob-url", s.blobURL(),
-		"--blob-public-url", s.transferURL())...)
+		"--blob-public-url", s.transferURL(),
+		"--blob-grace", s.opts.BlobGrace.String())...)
 	s.bridges = append(s.bridges, b)
 	return err
 }

@@ -57,6 +57,9 @@ func standInManager(args []string) error {
 	health := flags.String("health-probe-bind-address", "", "")
 	flags.Bool("leader-elect", false, "")
 	flags.String("leader-election-namespace", "", "")
+	flags.String("blob-url", "", "")
+	flags.Duration("blob-grace", 0, "")
+	flags.Duration("file-grace", 0, "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -103,6 +106,9 @@ func standInBridge(args []string) error {
 	flags.String("rate-limits", "", "")
 	flags.String("board-key-file", "", "")
 	flags.String("board-codes-dir", "", "")
+	flags.String("blob-url", "", "")
+	flags.String("blob-public-url", "", "")
+	flags.Duration("blob-grace", 0, "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

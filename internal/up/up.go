@@ -44,6 +44,9 @@ type Options struct {
 	// BlobURL is where the contents of files are; empty means a folder in DataDir. BlobPublicURL is where clients reach it,
 	// where that is another place.
 	BlobURL, BlobPublicURL string
+	// BlobGrace is how long content that nothing refers to is kept, FileGrace how long deleted files can be brought back. Zero
+	// stands for the usual.
+	BlobGrace, FileGrace time.Duration
 	// AuditLog is the file for the API server's audit log; empty means none.
 	AuditLog string
 	// Executable is the rooms binary that runs the manager and the bridge; empty means this process's own.

@@ -78,8 +78,12 @@ func (t *Tool) AllParams() []Param {
 
 // InputSchema gives the JSON schema of the tool's parameters.
 func (t *Tool) InputSchema() map[string]any {
+	return objectSchema(t.AllParams())
+}
+
+func objectSchema(members []Param) map[string]any {
 	props, required := map[string]any{}, []string{}
-	for _, p := range t.AllParams() {
+	for _, p := range members {
 		props[p.Name] = p.schema()
 		if p.Required {
 			required = append(required, p.Name)
@@ -109,11 +113,7 @@ func (p Param) schema() map[string]any {
 			s["maxLength"] = p.Max
 		}
 	case TypeObject:
-		props := map[string]any{}
-		for _, f := range p.Fields {
-			props[f.Name] = f.schema()
-		}
-		s["properties"], s["additionalProperties"] = props, false
+		s = objectSchema(p.Fields)
 	case TypeBoolean:
 	}
 	if p.Nullable {

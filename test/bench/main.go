@@ -24,6 +24,8 @@ type options struct {
 	cost   bool
 	// bridges is how many replicas run. The watches of each cost every write.
 	bridges int
+	// blobURL is where contents are kept: the plane's own folder when it is empty.
+	blobURL string
 }
 
 func parse() (options, error) {
@@ -36,6 +38,7 @@ func parse() (options, error) {
 	flag.Float64Var(&o.scale, "scale", o.scale, "factor on how many tasks are claimed in a round (BENCH_SCALE)")
 	flag.BoolVar(&o.cost, "cost", false, "print what each process spends on each operation")
 	flag.IntVar(&o.bridges, "bridges", o.bridges, "replicas of the bridge; with one there is no second to send through")
+	flag.StringVar(&o.blobURL, "blob-url", os.Getenv("BENCH_BLOB_URL"), "store for the contents of files; empty for a folder (BENCH_BLOB_URL)")
 	for name, variable := range map[string]string{"rounds": "BENCH_ROUNDS", "time": "BENCH_TIME", "scale": "BENCH_SCALE"} {
 		if v := os.Getenv(variable); v != "" {
 			if err := flag.Set(name, v); err != nil {
@@ -66,7 +69,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	p, err := startPlane(ctx, o.rooms, o.bridges)
+	p, err := startPlane(ctx, o.rooms, o.bridges, o.blobURL)
 	if err != nil {
 		return err
 	}

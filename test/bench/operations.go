@@ -31,6 +31,10 @@ const (
 	ourWhoami   = "whoami"
 	ourBoard    = "read_board, 50 tasks"
 	ourPing     = "ping (no tool)"
+	bareWrite   = "bare: blob put and File create, 1 KB"
+	ourWrite    = "write_file, 1 KB"
+	bareRead    = "bare: blob GET by signed URL, 1 KB"
+	ourRead     = "read_file, 1 KB"
 	ourRace     = "claim_task, all racing for one task"
 )
 
@@ -66,6 +70,10 @@ func (w *world) operations(scale float64) []operation {
 	add(ourPing, all, w.same([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`), `"result"`))
 	add(ourWhoami, all, w.reading("whoami", nil, worker))
 	add(ourBoard, all, w.reading("read_board", map[string]any{"room": w.board}, "Task 49"))
+	add(bareWrite, all, w.bareWrite)
+	add(ourWrite, all, w.write)
+	add(bareRead, all, w.bareRead)
+	add(ourRead, all, w.read)
 	slices.SortStableFunc(ops, func(a, b operation) int { return a.clients - b.clients })
 	return ops
 }

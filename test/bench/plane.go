@@ -25,20 +25,22 @@ type plane struct {
 	config *rest.Config
 	cmd    *exec.Cmd
 	dir    string
+	// blobURL is where contents are, empty for the plane's own folder.
+	blobURL string
 }
 
 // startTimeout is how long the plane may take to be ready.
 const startTimeout = 3 * time.Minute
 
 // startPlane starts the system in a folder of its own, as a user does, with a number of replicas of the bridge.
-func startPlane(ctx context.Context, binary string, bridges int) (*plane, error) {
+func startPlane(ctx context.Context, binary string, bridges int, blobURL string) (*plane, error) {
 	dir, err := os.MkdirTemp("", "rooms-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
-	p := &plane{dir: dir}
+	p := &plane{dir: dir, blobURL: blobURL}
 	p.cmd = exec.Command(binary, "up", "--json", "--port=0", "--data-dir="+dir, "--rate-limits=off",
-		fmt.Sprint("--bridges=", bridges), "--no-demo")
+		fmt.Sprint("--bridges=", bridges), "--no-demo", "--blob-url="+blobURL)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

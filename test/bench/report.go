@@ -59,6 +59,8 @@ var goals = []goal{
 	{what: "send to one room through two replicas, rate", ours: ourReplicas, bare: bareMessage, clients: []int{32}, of: rate, target: 1.3},
 	{what: "whoami, rate", ours: ourWhoami, bare: bareGet, clients: []int{1, 8, 32}, of: rate, target: 5},
 	{what: "read_board of 50 tasks, rate", ours: ourBoard, bare: bareGet, clients: []int{1, 8, 32}, of: rate, target: 0.8},
+	{what: "write_file of 1 KB, rate", ours: ourWrite, bare: bareWrite, clients: []int{1, 8, 32}, of: rate, target: 0.5},
+	{what: "read_file of 1 KB, rate", ours: ourRead, bare: bareRead, clients: []int{1, 8, 32}, of: rate, target: 0.7},
 }
 
 // ratio gives the median over the rounds of ours by bare, and the least and the most of them.
@@ -141,7 +143,7 @@ func (r results) goalRows() [][]string {
 // order in which operations are listed.
 var order = []string{
 	bareCAS, barePair, ourClaim, ourRace, bareRenew, bareWatched, ourRenew, bareMessage, ourSend, ourSpread, ourReplicas,
-	bareGet, ourPing, ourWhoami, ourBoard,
+	bareGet, ourPing, ourWhoami, ourBoard, bareWrite, ourWrite, bareRead, ourRead,
 }
 
 var clientCounts = []int{1, 8, 32, racers}

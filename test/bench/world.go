@@ -88,7 +88,7 @@ func (w *world) populate(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: worker},
 		Spec: v1alpha1.AgentSpec{
 			DisplayName: worker, Owner: "ann",
-			Scopes:   []v1alpha1.Scope{v1alpha1.ScopeRead, v1alpha1.ScopeWrite},
+			Scopes:   []v1alpha1.Scope{v1alpha1.ScopeRead, v1alpha1.ScopeWrite, v1alpha1.ScopeUpload, v1alpha1.ScopeDownload},
 			Subjects: []v1alpha1.Subject{{Kind: v1alpha1.SubjectServiceAccount, Name: worker, Namespace: namespace}},
 		},
 	}

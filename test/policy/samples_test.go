@@ -50,6 +50,21 @@ spec:
   roomRef: {name: launch}
   plate: BRNL-AGT-00000000000000000000000001
 `
+	file = `
+apiVersion: agentrooms.dev/v1alpha1
+kind: File
+metadata: {}
+spec:
+  roomRef: {name: launch}
+  path: notes/plan.md
+  versions:
+  - version: 2
+    sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+    size: 4
+    contentType: text/markdown
+    by: {plate: BRNL-AGT-00000000000000000000000001}
+    at: "2026-01-01T00:00:00.000000Z"
+`
 	room = `
 apiVersion: agentrooms.dev/v1alpha1
 kind: Room

@@ -19,11 +19,11 @@ func TestOnlyARestoreSetsIDs(t *testing.T) {
 	ns := env.Namespace(t)
 	const id = "metadata: {annotations: {agentrooms.dev/id: 01K00000000000000000000000}}"
 	for kind, manifest := range map[string]string{
-		"agents": agent, "consents": consent, "inboxes": inbox, "messagebatches": batch, "rooms": room, "tasks": task,
+		"agents": agent, "consents": consent, "files": file, "inboxes": inbox, "messagebatches": batch, "rooms": room, "tasks": task,
 	} {
 		refused := "the annotation agentrooms.dev/id may only be set or changed with the verb restore in all namespaces on " + kind
-		writer := said // may write every kind but an inbox
-		if kind == "inboxes" {
+		writer := said // may write every kind but an inbox and a file
+		if kind == "inboxes" || kind == "files" {
 			writer = bridge
 		}
 		t.Run(kind, func(t *testing.T) {

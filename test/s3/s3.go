@@ -103,6 +103,11 @@ func (s *Server) Restart(tb testing.TB) {
 	}
 }
 
+// Folder gives where the bucket keeps the objects below a prefix, one a file.
+func (s *Server) Folder(prefix ...string) string {
+	return filepath.Join(append([]string{s.dir, "data", bucket}, prefix...)...)
+}
+
 // listen chooses a free port.
 func (s *Server) listen() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -31,17 +31,14 @@ func (t *Toolset) readFile(ctx context.Context, c *toolset.Caller, args toolset.
 	if err != nil {
 		return nil, err
 	}
-	wide := files.Widen(asked, v.Size)
-	raw := []byte{}
-	if wide.Length > 0 {
-		if raw, err = t.blobs.Read(ctx, a.room.UID, v.SHA256, wide.Offset, wide.Length); err != nil {
-			return nil, t.fileProblem("reading a file", err)
-		}
+	raw, err := t.bytes(ctx, a, v, files.Widen(asked, v.Size))
+	if err != nil {
+		return nil, t.fileProblem("reading a file", err)
 	}
 	out := FileRead{FileID: ids.ID(found.file), Path: found.file.Spec.Path, Version: v.Version, ContentType: v.ContentType, Size: v.Size}
 	out.Content, out.Encoding, out.Range = files.Cut(raw, asked, v.Size, v.ContentType)
 	if end := out.Range.Offset + out.Range.Length; end < whole {
-		out.Truncated, out.NextRange = true, &files.Span{Offset: end, Length: min(whole-end, files.MaxInline)}
+		out.Truncated, out.NextRange = true, &files.Span{Offset: end, Length: whole - end}
 	}
 	t.metrics.files.WithLabelValues("read").Inc()
 	t.metrics.fileBytes.WithLabelValues("read").Add(float64(out.Range.Length))

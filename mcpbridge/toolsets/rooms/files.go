@@ -61,6 +61,9 @@ func (t *Toolset) ofRoom(a *access, f *v1alpha1.File) bool {
 		slices.ContainsFunc(f.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == a.room.UID })
 }
 
+// maxFileAttempts at a compare-and-swap: more than elsewhere, since all who write a path at once are to get a version.
+const maxFileAttempts = 32
+
 // changeFile writes what edit makes of the File at a path, by compare-and-swap: nil stands for a File that does not exist
 // yet, and a nil result writes nothing. A problem that the view gives is checked once against the API server.
 func (t *Toolset) changeFile(
@@ -71,7 +74,7 @@ func (t *Toolset) changeFile(
 	defer func() { _ = t.fileLocks.UnlockKey(key) }()
 	var last error
 	fresh := false
-	for attempt := range maxAttempts {
+	for attempt := range maxFileAttempts {
 		current, known := t.view.File(a.room.Namespace, name)
 		if !known {
 			current = nil
@@ -104,7 +107,7 @@ func (t *Toolset) changeFile(
 		}
 		fresh = true
 	}
-	return nil, fmt.Errorf("writing file %s: %w", key, last)
+	return nil, gaveUp("file", key, last)
 }
 
 func (t *Toolset) refreshFile(ctx context.Context, a *access, name string) error {
@@ -266,24 +269,36 @@ func (t *Toolset) deleteFile(ctx context.Context, c *toolset.Caller, args toolse
 		if current == nil || current.UID != found.file.UID {
 			return nil, noFile(found.file.Spec.Path)
 		}
-		latest, visible := files.Latest(current)
-		if !visible {
-			if current.Spec.Deletion != nil {
-				return nil, nil // deleted before
-			}
-			return nil, noFile(current.Spec.Path)
-		}
-		next := current.DeepCopy()
-		next.Spec.Deletion = &v1alpha1.FileDeletion{
-			ThroughVersion: latest.Version, By: v1alpha1.TaskCreator{Plate: c.Plate}, At: metav1.NewMicroTime(t.clock.Now()),
-		}
-		return next, nil
+		return t.deleted(c, current, found.upload)
 	})
 	if err != nil {
 		return nil, err
 	}
 	t.metrics.files.WithLabelValues("delete").Inc()
 	return FileDeleted{Deleted: true}, nil
+}
+
+// deleted gives the File without what there is to see of it. The id of an upload that is none of its versions takes that back and
+// nothing else; of a file that was only announced, all uploads are taken back.
+func (t *Toolset) deleted(c *toolset.Caller, current *v1alpha1.File, upload string) (*v1alpha1.File, error) {
+	latest, visible := files.Latest(current)
+	_, announced := files.Upload(current, upload)
+	next := current.DeepCopy()
+	switch {
+	case announced:
+		files.DropUpload(next, upload)
+	case visible:
+		next.Spec.Deletion = &v1alpha1.FileDeletion{
+			ThroughVersion: latest.Version, By: v1alpha1.TaskCreator{Plate: c.Plate}, At: metav1.NewMicroTime(t.clock.Now()),
+		}
+	case len(current.Spec.Uploads) > 0:
+		next.Spec.Uploads = nil
+	case current.Spec.Deletion != nil:
+		return nil, nil // deleted before
+	default:
+		return nil, noFile(current.Spec.Path)
+	}
+	return next, nil
 }
 
 // content makes the description of content that the caller brings.

@@ -83,6 +83,11 @@ func (t *Toolset) readShare(c *toolset.Caller, args toolset.Args) (string, v1alp
 
 // announced gives the File with one upload more, or says that an earlier call with the same key announced it.
 func (t *Toolset) announced(a *access, current *v1alpha1.File, path string, up v1alpha1.FileUpload) (*v1alpha1.File, bool, error) {
+	if current != nil {
+		if _, own := files.Upload(current, up.ID); own { // by an attempt whose outcome was not known
+			return nil, false, nil
+		}
+	}
 	if current != nil && up.Key != "" {
 		if _, _, known := files.Receipt(current, up.Key); known {
 			return nil, true, nil
@@ -97,16 +102,15 @@ func (t *Toolset) announced(a *access, current *v1alpha1.File, path string, up v
 	if _, err := t.fileAt(a, path); err != nil {
 		return nil, false, err
 	}
-	isNew := current == nil || files.UsageOf(current).Files == 0
-	if p := files.Fits(a.room.Spec.Limits, t.view.FileUsage(a.room), up.Size, isNew); p != nil {
-		return nil, false, p
-	}
 	if current != nil && len(current.Spec.Uploads) >= v1alpha1.MaxFileUploads {
 		return nil, false, problem.New(problem.Conflict, "%d uploads of this file are under way: complete one first, or wait until one expires (at %s)",
 			len(current.Spec.Uploads), stamp(soonestEnd(current.Spec.Uploads)))
 	}
 	next := edited(a, path, current)
 	next.Spec.Uploads = append(slices.Clone(next.Spec.Uploads), up)
+	if p := files.Fits(a.room.Spec.Limits, t.view.FileUsage(a.room), files.Grows(current, next)); p != nil {
+		return nil, false, p
+	}
 	return next, false, nil
 }
 
@@ -136,8 +140,11 @@ func (t *Toolset) sharedBefore(ctx context.Context, a *access, f *v1alpha1.File,
 
 // transfer gives where the bytes of an upload go.
 func (t *Toolset) transfer(ctx context.Context, a *access, up v1alpha1.FileUpload, again bool) (any, error) {
+	if err := t.stored(); err != nil {
+		return nil, err
+	}
 	ttl := min(files.URLTTL, up.ExpiresAt.Sub(t.clock.Now()))
-	if ttl <= 0 {
+	if ttl < time.Second { // no URL lasts shorter
 		return nil, problem.New(problem.NotFound, "the upload has expired: share the file again, with a new key")
 	}
 	target, err := t.blobs.UploadURL(ctx, a.room.UID, up.ID, expectOf(up), ttl)
@@ -186,10 +193,24 @@ func (t *Toolset) completeUpload(ctx context.Context, c *toolset.Caller, args to
 		return nil, t.fileProblem("checking an upload", err)
 	}
 	if verdict.Missing {
-		return nil, problem.New(problem.UploadNotComplete, "the bytes are not there yet: PUT them to upload_url, then call this again").
-			WithHint("share_file with the same idempotency_key gives a fresh URL")
+		return t.notThere(ctx, found)
 	}
 	return t.settleUpload(ctx, found, verdict)
+}
+
+// notThere answers about an upload without bytes: nobody sent them yet, or they are gone since another call settled it, which the
+// view may not show yet.
+func (t *Toolset) notThere(ctx context.Context, found foundFile) (any, error) {
+	if err := t.refreshFile(ctx, found.access, found.file.Name); err != nil {
+		return nil, err
+	}
+	if f, ok := t.view.File(found.file.Namespace, found.file.Name); ok {
+		if out, settled := completed(f, found.upload); settled {
+			return out, nil
+		}
+	}
+	return nil, problem.New(problem.UploadNotComplete, "the bytes are not there yet: PUT them to upload_url, then call this again").
+		WithHint("share_file with the same idempotency_key gives a fresh URL")
 }
 
 // settleUpload makes a version of an upload whose bytes are what was announced, and puts any other into quarantine.
@@ -226,9 +247,9 @@ func (t *Toolset) settleUpload(ctx context.Context, found foundFile, verdict blo
 	t.metrics.files.WithLabelValues(out.Status).Inc()
 	if out.Status == uploadAvailable {
 		t.metrics.fileBytes.WithLabelValues("upload").Add(float64(out.Size))
-		// What is not dropped here is swept later.
-		_ = t.blobs.DropUpload(ctx, found.access.room.UID, found.upload)
 	}
+	// The bytes are content now, or nobody's. What is not dropped here is swept later.
+	_ = t.blobs.DropUpload(ctx, found.access.room.UID, found.upload)
 	return out, nil
 }
 

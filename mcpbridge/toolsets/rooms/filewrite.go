@@ -32,7 +32,7 @@ func (t *Toolset) writeFile(ctx context.Context, c *toolset.Caller, args toolset
 	if err != nil {
 		return nil, err
 	}
-	if out, err := t.rewritten(a, w); out != nil || err != nil {
+	if out, err := t.rewritten(w); out != nil || err != nil {
 		return out, err
 	}
 	name, put := a.fileName(w.path), false
@@ -40,7 +40,7 @@ func (t *Toolset) writeFile(ctx context.Context, c *toolset.Caller, args toolset
 	duplicate := false
 	file, err := t.changeFile(ctx, a, name, func(current *v1alpha1.File) (*v1alpha1.File, error) {
 		next, v, again, err := t.appended(a, current, w)
-		if written, duplicate = v, again; err != nil || again {
+		if written, duplicate = v, again; err != nil || next == nil {
 			return nil, err
 		}
 		if !put {
@@ -53,9 +53,6 @@ func (t *Toolset) writeFile(ctx context.Context, c *toolset.Caller, args toolset
 	})
 	if err != nil {
 		return nil, err
-	}
-	if !duplicate {
-		written = file.Spec.Versions[0]
 	}
 	t.metrics.wroteFile(len(w.bytes), duplicate)
 	return t.written(file, written, duplicate), nil
@@ -90,7 +87,7 @@ func (t *Toolset) readWrite(c *toolset.Caller, args toolset.Args) (write, error)
 }
 
 // rewritten answers a call that was carried out before, wherever its key was used.
-func (t *Toolset) rewritten(a *access, w write) (any, error) {
+func (t *Toolset) rewritten(w write) (any, error) {
 	if w.content.Key == "" {
 		return nil, nil
 	}
@@ -114,8 +111,14 @@ func sameWrite(f *v1alpha1.File, w write) (v1alpha1.FileVersion, error) {
 	return v, nil
 }
 
-// appended gives the File with one version more, or the version that an earlier call with the same key made.
+// appended gives the File with one version more; or none, and the version that this call made in an attempt whose outcome it
+// did not learn, or that an earlier call with the same key made.
 func (t *Toolset) appended(a *access, current *v1alpha1.File, w write) (next *v1alpha1.File, v v1alpha1.FileVersion, again bool, err error) {
+	if current != nil {
+		if own, ok := files.Holds(current, w.content); ok {
+			return nil, own, false, nil
+		}
+	}
 	if current != nil && w.content.Key != "" {
 		if _, _, known := files.Receipt(current, w.content.Key); known {
 			v, err = sameWrite(current, w)
@@ -134,12 +137,11 @@ func (t *Toolset) appended(a *access, current *v1alpha1.File, w write) (next *v1
 	if p := files.CheckBase(current, w.base); p != nil {
 		return nil, v, false, p
 	}
-	isNew := current == nil || files.UsageOf(current).Files == 0
-	if p := files.Fits(a.room.Spec.Limits, t.view.FileUsage(a.room), w.content.Size, isNew); p != nil {
-		return nil, v, false, p
-	}
 	next = edited(a, w.path, current)
 	v = files.Append(next, v1alpha1.FileVersion{FileContent: w.content}, a.room.Spec.Retention, t.clock.Now())
+	if p := files.Fits(a.room.Spec.Limits, t.view.FileUsage(a.room), files.Grows(current, next)); p != nil {
+		return nil, v, false, p
+	}
 	return next, v, false, nil
 }
 

@@ -65,7 +65,7 @@ func (t *Toolset) changeInbox(
 		fresh = true
 		pause(ctx, attempt)
 	}
-	return fmt.Errorf("writing inbox %s: %w", key, last)
+	return gaveUp("inbox", key, last)
 }
 
 func (t *Toolset) writeInbox(ctx context.Context, a *access, name string, box *v1alpha1.Inbox, next *v1alpha1.InboxStatus) error {

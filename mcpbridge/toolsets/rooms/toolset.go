@@ -65,6 +65,7 @@ type Toolset struct {
 	boxLocks   keymutex.KeyMutex
 	fileLocks  keymutex.KeyMutex
 	blobs      *blobs.Store
+	contents   *contents
 	reads      *readMarks
 	cards      *cards
 	visibility time.Duration
@@ -102,7 +103,7 @@ func New(ctx context.Context, o Options) (*Toolset, error) {
 		api: api, kube: kube, clock: o.Clock, log: o.Logger, visibility: o.Visibility,
 		metrics: newMetrics(o.Registry), reads: newReadMarks(), cards: newCards(),
 		taskLocks: keymutex.NewHashed(lockStripes), boxLocks: keymutex.NewHashed(lockStripes),
-		fileLocks: keymutex.NewHashed(lockStripes), blobs: o.Blobs,
+		fileLocks: keymutex.NewHashed(lockStripes), blobs: o.Blobs, contents: newContents(),
 	}
 	t.view = view.New(o.Clock, func(d time.Duration) { t.metrics.lag.Observe(d.Seconds()) })
 	t.history = archive.NewReader(archive.Options{

@@ -113,7 +113,15 @@ func (t *Toolset) change(
 		}
 		fresh = true
 	}
-	return nil, fmt.Errorf("writing task %s/%s: %w", task.Namespace, task.Name, last)
+	return nil, gaveUp("task", task.Namespace+"/"+task.Name, last)
+}
+
+// gaveUp says what is told of a write that was tried in vain: when others were faster each time, to come again.
+func gaveUp(kind, key string, last error) error {
+	if apierrors.IsConflict(last) || apierrors.IsAlreadyExists(last) {
+		return problem.New(problem.Unavailable, "others write to this %s at the same moment: try again", kind)
+	}
+	return fmt.Errorf("writing %s %s: %w", kind, key, last)
 }
 
 func (t *Toolset) current(task *v1alpha1.Task) (*v1alpha1.Task, error) {
