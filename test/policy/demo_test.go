@@ -53,7 +53,7 @@ func TestThePoliciesAreWellTyped(t *testing.T) {
 	list := &admissionv1.ValidatingAdmissionPolicyList{}
 	must(t, env.Client.List(t.Context(), list))
 	if len(list.Items) != 8 {
-		t.Errorf("got %d validating policies, want 8", len(list.Items))
+		t.Errorf("got %d validating policies, want 9", len(list.Items))
 	}
 	for _, p := range list.Items {
 		for _, w := range checker.Check(&p) {

@@ -17,11 +17,14 @@ import (
 func TestOnlyARestoreSetsIDs(t *testing.T) {
 	env := server(t)
 	ns := env.Namespace(t)
-	const id = "metadata: {annotations: {agentrooms.dev/id: 01K00000000000000000000000}}"
+	const (
+		id   = "metadata: {annotations: {agentrooms.dev/id: 01K00000000000000000000000}}"
+		mark = "metadata: {annotations: {agentrooms.dev/restoring: x}}"
+	)
 	for kind, manifest := range map[string]string{
 		"agents": agent, "consents": consent, "inboxes": inbox, "messagebatches": batch, "rooms": room, "tasks": task,
 	} {
-		refused := "the annotation agentrooms.dev/id may only be set or changed with the verb restore in all namespaces on " + kind
+		refused := "the annotations agentrooms.dev/id and agentrooms.dev/restoring may only be set or changed with the verb restore in all namespaces on " + kind
 		writer := said // may write every kind but an inbox
 		if kind == "inboxes" {
 			writer = bridge
@@ -29,6 +32,7 @@ func TestOnlyARestoreSetsIDs(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			check(t, as(writer).Create(t.Context(), parse(ns, manifest)), "")
 			check(t, as(writer).Create(t.Context(), parse(ns, manifest, id)), refused)
+			check(t, as(writer).Create(t.Context(), parse(ns, manifest, mark)), refused)
 			change := ""
 			if kind == "agents" || kind == "consents" {
 				change = "spec: {owner: restorer}"
@@ -40,6 +44,7 @@ func TestOnlyARestoreSetsIDs(t *testing.T) {
 			u := made(t, env, parse(ns, manifest, id))
 			check(t, patch(t.Context(), writer, u, "metadata: {annotations: {agentrooms.dev/id: other}}"), refused)
 			check(t, patch(t.Context(), writer, u, "metadata: {annotations: {agentrooms.dev/id: null}}"), refused)
+			check(t, patch(t.Context(), writer, made(t, env, parse(ns, manifest, mark)), "metadata: {annotations: {agentrooms.dev/restoring: null}}"), refused)
 			check(t, patch(t.Context(), writer, u, "metadata: {annotations: {note: x}}"), "")
 			if kind == "consents" {
 				return // a restorer who is not the owner may not change one, whatever its id
@@ -134,7 +139,7 @@ func TestANamespaceOfOnesOwnGivesNoSayOverPeople(t *testing.T) {
 		{"a consent of their own", consent, "spec: {owner: steward}", ""},
 		{"a consent of somebody else", consent, "", owner},
 		{"a message of somebody else", batch, "", "every message must have the sender {type: Human, id: steward}"},
-		{"the id of another room", room, "metadata: {annotations: {agentrooms.dev/id: 01K00000000000000000000000}}", "the annotation agentrooms.dev/id may only be set"},
+		{"the id of another room", room, "metadata: {annotations: {agentrooms.dev/id: 01K00000000000000000000000}}", "the annotations agentrooms.dev/id and agentrooms.dev/restoring may only be set"},
 		{"an inbox", inbox, "", "an Inbox is written by the bridge only"},
 	} {
 		t.Run(verdict(tc.refused)+" "+tc.name, func(t *testing.T) {
