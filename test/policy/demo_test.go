@@ -52,7 +52,7 @@ func TestThePoliciesAreWellTyped(t *testing.T) {
 	checker := &validating.TypeChecker{SchemaResolver: &resolver.ClientDiscoveryResolver{Discovery: d}, RestMapper: env.Client.RESTMapper()}
 	list := &admissionv1.ValidatingAdmissionPolicyList{}
 	must(t, env.Client.List(t.Context(), list))
-	if len(list.Items) != 8 {
+	if len(list.Items) != 9 {
 		t.Errorf("got %d validating policies, want 9", len(list.Items))
 	}
 	for _, p := range list.Items {
