@@ -31,6 +31,8 @@ func TestBackup(t *testing.T) {
 	}
 	from, to = harness.Up(t, harness.Options{NoDemo: true}), harness.Up(t, harness.Options{NoDemo: true})
 	t.Run("ARoomComesBackAsItWas", testARoomComesBackAsItWas)
+	t.Run("AnInterruptedImportGoesOn", testAnInterruptedImportGoesOn)
+	t.Run("OnlyARestorerImports", testOnlyARestorerImports)
 }
 
 func blobURL(p *harness.Plane) string {
