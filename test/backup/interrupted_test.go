@@ -92,7 +92,7 @@ func hidden(t *testing.T, w *harness.World, id, other string) {
 
 // testOnlyARestorerImports runs both commands with nothing but their roles, and the import with those of a namespace's admin.
 func testOnlyARestorerImports(t *testing.T) {
-	w, id := lab(t, 10)
+	w, id := lab(t, 950)
 	fill(t, w, id)
 	settled(t, w)
 	v := accounts(t, to, "cc", "dd", "decider")
