@@ -23,7 +23,10 @@ type writer struct {
 func newWriter(w io.Writer) (*writer, error) {
 	z := gzip.NewWriter(w)
 	a := &writer{zip: z, tar: tar.NewWriter(z)}
-	return a, a.object(formatEntry, header{Format: formatName, Version: formatVersion})
+	if err := a.object(formatEntry, header{Format: formatName, Version: formatVersion}); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // object writes an entry of one JSON document.

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/mcpbridge/toolsets/rooms"
@@ -33,9 +36,7 @@ func fill(t *testing.T, w *harness.World, room string) map[string]string {
 	ids := map[string]string{}
 	create := func(s *harness.Session, title, assignee string, more harness.Args) harness.Args {
 		args := harness.Args{"room": room, "title": title, "definition_of_done": "it is " + title, "assignee": assignee, "idempotency_key": title}
-		for k, v := range more {
-			args[k] = v
-		}
+		maps.Copy(args, more)
 		ids[title] = harness.Get[rooms.Task](t, s, "create_task", args).TaskID
 		return harness.Args{"task_id": ids[title]}
 	}
@@ -163,7 +164,11 @@ func testARoomComesBackAsItWas(t *testing.T) {
 		return r.Err == nil && strings.Contains(string(r.Raw), room)
 	})
 	harness.Await(t, "the lease of the held task", func() bool {
-		return harness.Get[rooms.Board](t, v.As("cc", "c"), "read_board", harness.Args{"room": room}).Lanes != nil
+		var leases coordinationv1.LeaseList
+		if err := v.Plane.Client.List(t.Context(), &leases, client.InNamespace(v.Namespace), client.HasLabels{v1alpha1.TaskLabel}); err != nil {
+			t.Fatal(err)
+		}
+		return len(leases.Items) == 1
 	})
 	settled(t, v)
 	if diff := cmp.Diff(before, seen(t, v, room)); diff != "" {

@@ -33,6 +33,7 @@ func TestBackup(t *testing.T) {
 	t.Run("ARoomComesBackAsItWas", testARoomComesBackAsItWas)
 	t.Run("AnInterruptedImportGoesOn", testAnInterruptedImportGoesOn)
 	t.Run("OnlyARestorerImports", testOnlyARestorerImports)
+	t.Run("MemoryDoesNotGrowWithTheRoom", testMemoryDoesNotGrowWithTheRoom)
 }
 
 func blobURL(p *harness.Plane) string {
@@ -84,19 +85,25 @@ func accounts(t *testing.T, p *harness.Plane, names ...string) *harness.World {
 // lab makes a room of said's cc and maya's dd and decider, with messages, of which 1,000 move to the blob store.
 func lab(t *testing.T, messages int64) (*harness.World, string) {
 	t.Helper()
+	return room(t, messages, 100)
+}
+
+// room makes a room of which the cluster is to keep a number of messages.
+func room(t *testing.T, messages int64, keep int32) (*harness.World, string) {
+	t.Helper()
 	w := from.World(t)
 	w.Agent("cc", "said")
 	w.Agent("dd", "maya")
 	w.Agent("decider", "maya", func(s *v1alpha1.AgentSpec) { s.Delegations = []v1alpha1.Delegation{v1alpha1.DelegationConsent} })
 	id := w.Room("lab", func(s *v1alpha1.RoomSpec) {
 		s.LeasePolicy = &v1alpha1.LeasePolicy{DurationSeconds: 86400}
-		s.Retention = &v1alpha1.RoomRetention{Messages: &v1alpha1.MessageRetention{MaxCount: 100}, FileVersions: 3}
+		s.Retention = &v1alpha1.RoomRetention{Messages: &v1alpha1.MessageRetention{MaxCount: keep}, FileVersions: 3}
 	}, harness.Member("cc"), harness.Member("dd"), harness.Admin("decider"), harness.Person("said", v1alpha1.RoleAdmin))
 	talk(t, w, messages)
 	if messages > 1000 {
-		harness.Await(t, "old messages to move", func() bool {
+		harness.AwaitFor(t, 3*time.Minute, "old messages to move", func() bool {
 			a := theRoom(t, w).Status.Archive
-			return a != nil && a.ThroughSeq == messages/1000*1000
+			return a != nil && messages-a.ThroughSeq < max(1000, int64(keep)+1)
 		})
 	}
 	return w, id

@@ -48,7 +48,8 @@ func TestTheCommandsOfThePage(t *testing.T) {
 		}
 		left = after
 	}
-	if id := strings.Split(strings.SplitN(string(out), "exported room launch (", 2)[1], ")")[0]; strings.Count(string(out), id) != 4 {
+	_, rest, _ := strings.Cut(string(out), "exported room launch (")
+	if id, _, _ := strings.Cut(rest, ")"); strings.Count(string(out), id) != 4 {
 		t.Errorf("the id %s does not stand in the two answers and for the room before and after:\n%s", id, out)
 	}
 }
