@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
@@ -48,6 +50,7 @@ func (f *backupFlags) connect(ctx context.Context) (client.Client, string, *blob
 	if err != nil {
 		return nil, "", nil, fmt.Errorf("finding out how to reach the cluster: %w", err)
 	}
+	ctrl.SetLogger(logr.Discard()) // errors are the command's own
 	cfg.QPS, cfg.UserAgent = -1, manager.Name+"-backup/"+buildVersion()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

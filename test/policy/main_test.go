@@ -198,6 +198,7 @@ func probes() []probe {
 		refused(said, "{apiVersion: agentrooms.dev/v1alpha1, kind: Room, metadata: {annotations: {agentrooms.dev/id: x}}, spec: {displayName: x}}"),
 		refused(maya, batch),
 		refused(said, inbox),
+		refused(said, file),
 		refused(said, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {labels: {agentrooms.dev/task: x}}, spec: {}}"),
 		refused(said, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {labels: {agentrooms.dev/instance: x}}, spec: {}}"),
 	}
@@ -228,6 +229,9 @@ func parse(namespace, manifest string, changes ...string) *unstructured.Unstruct
 		u.SetName(fmt.Sprintf("%s-%d", strings.ToLower(u.GetKind()), counter.Add(1)))
 		if u.GetKind() == "MessageBatch" {
 			u.SetName(fmt.Sprintf("launch-%d-b0000000001", counter.Add(1)))
+		}
+		if u.GetKind() == "File" {
+			u.SetName(fmt.Sprintf("launch-f%d", counter.Add(1)))
 		}
 	}
 	return u

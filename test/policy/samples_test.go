@@ -50,6 +50,14 @@ spec:
   roomRef: {name: launch}
   plate: BRNL-AGT-00000000000000000000000001
 `
+	file = `
+apiVersion: agentrooms.dev/v1alpha1
+kind: File
+metadata: {}
+spec:
+  roomRef: {name: launch}
+  path: notes/a.md
+`
 	room = `
 apiVersion: agentrooms.dev/v1alpha1
 kind: Room

@@ -22,11 +22,11 @@ func TestOnlyARestoreSetsIDs(t *testing.T) {
 		mark = "metadata: {annotations: {agentrooms.dev/restoring: x}}"
 	)
 	for kind, manifest := range map[string]string{
-		"agents": agent, "consents": consent, "inboxes": inbox, "messagebatches": batch, "rooms": room, "tasks": task,
+		"agents": agent, "consents": consent, "files": file, "inboxes": inbox, "messagebatches": batch, "rooms": room, "tasks": task,
 	} {
 		refused := "the annotations agentrooms.dev/id and agentrooms.dev/restoring may only be set or changed with the verb restore in all namespaces on " + kind
-		writer := said // may write every kind but an inbox
-		if kind == "inboxes" {
+		writer := said // may write every kind but Inboxes and Files
+		if kind == "inboxes" || kind == "files" {
 			writer = bridge
 		}
 		t.Run(kind, func(t *testing.T) {
@@ -347,4 +347,29 @@ func TestTheLeasesOfTasksAndInstancesAreWrittenByTheSystem(t *testing.T) {
 		check(t, patch(t.Context(), said, u, "spec: {holderIdentity: said}"), "")
 		check(t, as(said).Delete(t.Context(), u), "")
 	})
+}
+
+func TestAFileIsWrittenByTheSystem(t *testing.T) {
+	env := server(t)
+	ns := env.Namespace(t)
+	const (
+		created  = "a File is made by writing it through the bridge"
+		deleted  = "deleting the object would lose the content at once"
+		changed  = "spec.versions and spec.uploads are written by the bridge"
+		version  = "{version: 1, sha256: '0000000000000000000000000000000000000000000000000000000000000000', size: 1, contentType: text/plain, "
+		versions = "spec: {versions: [" + version + "by: {plate: " + plate + "}, at: '2026-01-01T00:00:00.000000Z'}]}"
+	)
+	for _, tc := range []struct {
+		user                      string
+		created, changed, deleted string
+	}{
+		{said, created, changed, deleted}, {assigner, created, changed, deleted}, {bridge, "", "", ""}, {restorer, "", "", ""},
+	} {
+		t.Run(tc.user+" "+verdict(tc.created)+" write", func(t *testing.T) {
+			check(t, as(tc.user).Create(t.Context(), parse(ns, file, versions)), tc.created)
+			u := made(t, env, parse(ns, file))
+			check(t, patch(t.Context(), tc.user, u, versions), tc.changed)
+			check(t, as(tc.user).Delete(t.Context(), u), tc.deleted)
+		})
+	}
 }
