@@ -259,3 +259,31 @@ func settled(t *testing.T, w *harness.World) {
 		return same >= 40
 	})
 }
+
+// The next writer goes by the last batch, so that one has to be there although all of its messages are in the blob store.
+func testARoomThatIsAllInTheBlobStoreGoesOn(t *testing.T) {
+	w, room := lab(t, 2000)
+	if through := theRoom(t, w).Status.Archive.ThroughSeq; through != 2000 {
+		t.Fatalf("the archive goes through seq %d, want 2000", through)
+	}
+	file := export(t, w, "lab")
+	v := accounts(t, to, "cc", "dd", "decider")
+	restore(t, v, file)
+	if again := export(t, v, "lab"); !bytes.Equal(content(t, file), content(t, again)) {
+		t.Errorf("the archive of the restored room is another one:\n%s", differ(t, file, again))
+	}
+	cc := v.As("cc", "c")
+	harness.Await(t, "the room to appear", func() bool {
+		r := cc.Call(t, "read_room", harness.Args{"room": room, "limit": 1})
+		return r.Err == nil
+	})
+	for want := int64(2001); want < 2004; want++ {
+		if sent := harness.Get[rooms.Sent](t, cc, "send_message", harness.Args{"room": room, "body": "On we go."}); sent.Seq != want {
+			t.Errorf("the next message has seq %d, want %d", sent.Seq, want)
+		}
+	}
+	found := harness.Get[rooms.MentionList](t, cc, "check_mentions", harness.Args{"room": room})
+	if len(found.Mentions) != 4 || found.Mentions[0].Seq != 450 || found.Mentions[3].Seq != 1800 {
+		t.Errorf("the pending mentions are %+v, want those of 450, 900, 1350 and 1800", found.Mentions)
+	}
+}

@@ -35,7 +35,7 @@ func there(t *testing.T, w *harness.World, l client.ObjectList) bool {
 // testAnInterruptedImportGoesOn kills the import as soon as it has written something of a kind, for one kind after the other, and
 // makes it again: in the order in which an archive is restored.
 func testAnInterruptedImportGoesOn(t *testing.T) {
-	w, id := lab(t, 3000) // all of them move to the blob store, and the last one stays in a batch, too
+	w, id := lab(t, 1100)
 	whole := export(t, w, "lab")
 	fill(t, w, id)
 	settled(t, w)

@@ -31,6 +31,7 @@ func TestBackup(t *testing.T) {
 	}
 	from, to = harness.Up(t, harness.Options{NoDemo: true}), harness.Up(t, harness.Options{NoDemo: true})
 	t.Run("ARoomComesBackAsItWas", testARoomComesBackAsItWas)
+	t.Run("ARoomThatIsAllInTheBlobStoreGoesOn", testARoomThatIsAllInTheBlobStoreGoesOn)
 	t.Run("AnInterruptedImportGoesOn", testAnInterruptedImportGoesOn)
 	t.Run("OnlyARestorerImports", testOnlyARestorerImports)
 	t.Run("MemoryDoesNotGrowWithTheRoom", testMemoryDoesNotGrowWithTheRoom)
