@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -26,8 +25,8 @@ import (
 var from, to *harness.Plane
 
 func TestBackup(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("KUBEBUILDER_ASSETS is not set: there is no control plane")
+	if testing.Short() {
+		t.Skip("needs a control plane")
 	}
 	from, to = harness.Up(t, harness.Options{NoDemo: true}), harness.Up(t, harness.Options{NoDemo: true})
 	t.Run("ARoomComesBackAsItWas", testARoomComesBackAsItWas)
