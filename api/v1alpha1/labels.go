@@ -6,6 +6,11 @@ const (
 	// keeps its old id; setting it needs the verb "restore" (admission policy). Read by internal/ids.
 	IDAnnotation = "agentrooms.dev/id"
 
+	// RestoringAnnotation marks a Room that an import is still filling; its value names the archive. Such a Room has no members
+	// yet, and the controllers leave its tasks and its log alone. Set and removed by the import, which takes the verb "restore"
+	// (admission policy).
+	RestoringAnnotation = "agentrooms.dev/restoring"
+
 	// RequestAnnotation holds the digest of the request that created a Task under an idempotency key. Set by the bridge at
 	// creation, read by the bridge when the same key comes again.
 	RequestAnnotation = "agentrooms.dev/request-digest"

@@ -34,6 +34,6 @@ func newRootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(newUpCommand(), newManagerCommand(), newBridgeCommand(), newSignInCommand(), newListenCommand(), newWorkCommand(), newGuardCommand(),
-		newAssetsCommand(), newVersionCommand())
+		newExportCommand(), newImportCommand(), newAssetsCommand(), newVersionCommand())
 	return cmd
 }

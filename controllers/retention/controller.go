@@ -20,6 +20,7 @@ import (
 	"github.com/agentrooms/agentrooms/controllers/internal/pace"
 	"github.com/agentrooms/agentrooms/controllers/logs"
 	"github.com/agentrooms/agentrooms/internal/archive"
+	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/roomlog"
 )
 
@@ -87,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, fmt.Errorf("reading room %s: %w", req.Name, err)
 	}
-	if !room.DeletionTimestamp.IsZero() {
+	if !room.DeletionTimestamp.IsZero() || ids.Restoring(room) {
 		return ctrl.Result{}, nil
 	}
 	r.pacer.Mark(req.NamespacedName)

@@ -12,6 +12,7 @@ import (
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/controllers/internal/builder"
 	"github.com/agentrooms/agentrooms/controllers/internal/events"
+	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/leases"
 )
 
@@ -76,6 +77,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s, err := r.read(ctx, task)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if s.room != nil && ids.Restoring(s.room) {
+		return ctrl.Result{}, nil // What the import writes is how it was; the room's last change brings the task here again.
 	}
 	r.announce(task)
 	intervene(s)

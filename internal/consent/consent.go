@@ -83,8 +83,7 @@ func InForce(consents []*v1alpha1.Consent) *v1alpha1.Consent {
 		if c.DeletionTimestamp != nil {
 			continue
 		}
-		if best == nil || c.CreationTimestamp.Before(&best.CreationTimestamp) ||
-			(c.CreationTimestamp.Equal(&best.CreationTimestamp) && c.Name < best.Name) {
+		if best == nil || cmp.Or(ids.Created(c).Compare(ids.Created(best).Time), cmp.Compare(c.Name, best.Name)) < 0 {
 			best = c
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/consent"
+	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/problem"
 )
 
@@ -75,10 +76,15 @@ func TestInForce(t *testing.T) {
 	}
 	going := at("going", 3*time.Hour)
 	going.DeletionTimestamp = &metav1.Time{Time: now}
+	restored := at("restored", 0)
+	restored.Annotations = map[string]string{v1alpha1.IDAnnotation: ids.ID(&v1alpha1.Consent{
+		ObjectMeta: metav1.ObjectMeta{UID: "x", CreationTimestamp: metav1.NewTime(now.Add(-2 * time.Hour))},
+	})}
 	tests := map[string]struct {
 		consents []*v1alpha1.Consent
 		want     string
 	}{
+		"a restored one has its age":          {[]*v1alpha1.Consent{at("a", time.Hour), restored}, "restored"},
 		"none of none":                        {nil, ""},
 		"the only one":                        {[]*v1alpha1.Consent{at("a", 0)}, "a"},
 		"the oldest of several":               {[]*v1alpha1.Consent{at("a", time.Hour), at("b", 2*time.Hour), at("c", 0)}, "b"},

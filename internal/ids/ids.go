@@ -48,6 +48,20 @@ func NaturalID(obj metav1.Object) string {
 	return newULID(uint64(created.UnixMilli()), [10]byte(bits[:10])) //nolint:gosec // a creation time is after 1970
 }
 
+// Created gives when an object was made first: for a restored one the time that its old id holds, else its creation time.
+func Created(obj metav1.Object) metav1.Time {
+	if at, ok := CreatedAt(obj.GetAnnotations()[v1alpha1.IDAnnotation]); ok {
+		return metav1.NewTime(at)
+	}
+	return obj.GetCreationTimestamp()
+}
+
+// Restoring says whether an import is still filling a Room.
+func Restoring(room *v1alpha1.Room) bool {
+	_, marked := room.Annotations[v1alpha1.RestoringAnnotation]
+	return marked
+}
+
 // CreatedAt gives the time that an id holds, and false for what is no id.
 func CreatedAt(id string) (time.Time, bool) {
 	u, ok := parse(id)

@@ -301,3 +301,20 @@ func FuzzParseIDs(f *testing.F) {
 		}
 	})
 }
+
+func TestARestoredObjectHasItsAge(t *testing.T) {
+	made := metav1.NewTime(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: made, UID: "6f1f3d0e-9d5e-4d0b-8d75-0c8a4d6a3b21"}}
+	id := ids.ID(task)
+	later := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{
+		CreationTimestamp: metav1.NewTime(made.Add(time.Hour)), UID: "0d2b8a51-6a0c-4b4e-9a51-3a9b8c7d6e5f",
+		Annotations: map[string]string{v1alpha1.IDAnnotation: id},
+	}}
+	if ids.ID(later) != id || !ids.Created(later).Time.Equal(made.Time) {
+		t.Errorf("restored it is %s of %s, want %s of %s", ids.ID(later), ids.Created(later), id, made)
+	}
+	delete(later.Annotations, v1alpha1.IDAnnotation)
+	if !ids.Created(later).Time.Equal(made.Add(time.Hour)) {
+		t.Errorf("without its old id it is of %s", ids.Created(later))
+	}
+}

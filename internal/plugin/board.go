@@ -102,7 +102,7 @@ func byLane(a, b *v1alpha1.Task) int {
 	return cmp.Or(
 		cmp.Compare(slices.Index(lanes, a.Status.State), slices.Index(lanes, b.Status.State)),
 		cmp.Compare(a.Spec.Order, b.Spec.Order), cmp.Compare(b.Spec.Priority, a.Spec.Priority),
-		a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name),
+		ids.Created(a).Compare(ids.Created(b).Time), cmp.Compare(a.Name, b.Name),
 	)
 }
 
@@ -124,7 +124,7 @@ func (o *options) boardTable(list []*v1alpha1.Task, d directory, held map[string
 	for _, task := range list {
 		t.Add(string(task.Status.State), task.Name, task.Spec.Title, d.call(task.Namespace, task.Spec.Assignee), holder(task, d),
 			remaining(task, held[task.Name]), consentOf(task), count(task.Spec.Priority), strconv.FormatInt(task.Spec.Order, 10),
-			waits(task), strconv.FormatInt(task.Status.Epoch, 10), age(task.CreationTimestamp.Time), ids.ID(task))
+			waits(task), strconv.FormatInt(task.Status.Epoch, 10), age(ids.Created(task).Time), ids.ID(task))
 	}
 	if o.output != "wide" {
 		for _, column := range []string{"ORDER", "EPOCH", "ID"} {

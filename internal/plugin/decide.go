@@ -11,6 +11,7 @@ import (
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/acts"
 	"github.com/agentrooms/agentrooms/internal/consent"
+	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/problem"
 	"github.com/agentrooms/agentrooms/internal/tasks"
 )
@@ -47,7 +48,7 @@ func (o *options) inbox(ctx context.Context) error {
 			from = task.Spec.Creator
 		}
 		t.Add(task.Namespace, task.Spec.RoomRef.Name, task.Name, task.Spec.Title, d.call(task.Namespace, task.Spec.Assignee), d.creator(from),
-			task.Spec.DefinitionOfDone, age(task.CreationTimestamp.Time), consent.Terms(&task.Spec))
+			task.Spec.DefinitionOfDone, age(ids.Created(task).Time), consent.Terms(&task.Spec))
 	}
 	if o.output != "wide" {
 		t.Drop("DONE WHEN")

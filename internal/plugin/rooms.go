@@ -39,7 +39,7 @@ func (o *options) list(ctx context.Context) error {
 		r := &found.Items[i]
 		n := r.Status.Tasks
 		t.Add(r.Namespace, r.Name, r.Spec.DisplayName, string(r.Spec.State), strconv.Itoa(len(r.Spec.Members)), count(n.Todo),
-			count(n.Doing), count(n.Done), strconv.FormatInt(r.Status.LastSeq, 10), age(r.CreationTimestamp.Time), ids.ID(r))
+			count(n.Doing), count(n.Done), strconv.FormatInt(r.Status.LastSeq, 10), age(ids.Created(r).Time), ids.ID(r))
 	}
 	if o.output != "wide" {
 		t.Drop("ID")

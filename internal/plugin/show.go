@@ -81,7 +81,7 @@ func (o *options) showTask(ctx context.Context, t *v1alpha1.Task) error {
 	s.line("Assignee", d.call(t.Namespace, t.Spec.Assignee))
 	s.line("Assigned by", d.creator(t.Spec.AssignedBy))
 	s.line("Created by", d.creator(t.Spec.Creator))
-	s.line("Created", stamp(t.CreationTimestamp.Time))
+	s.line("Created", stamp(ids.Created(t).Time))
 	s.line("Consent", consentLine(t))
 	s.line("Holder", holder(t, d))
 	if t.Status.Claim != nil {

@@ -120,9 +120,15 @@ func (c *Committer) work(l *lane) {
 
 // cut takes as many messages from the front as one batch may hold.
 func cut(waiting []*sending) (group, rest []*sending) {
+	n := Fit(len(waiting), func(i int) *v1alpha1.Message { return &waiting[i].message })
+	return waiting[:n:n], waiting[n:]
+}
+
+// Fit says how many of some messages, from the first on, one batch may hold: at least one, when there are any.
+func Fit(count int, at func(i int) *v1alpha1.Message) int {
 	characters, mentions, n := 0, 0, 0
-	for n < len(waiting) && n < v1alpha1.MaxBatchMessages {
-		m := &waiting[n].message
+	for n < count && n < v1alpha1.MaxBatchMessages {
+		m := at(n)
 		characters += utf8.RuneCountInString(m.Body)
 		mentions += len(m.Mentions)
 		if n > 0 && (characters > v1alpha1.MaxBatchCharacters || mentions > v1alpha1.MaxBatchMentions) {
@@ -130,5 +136,5 @@ func cut(waiting []*sending) (group, rest []*sending) {
 		}
 		n++
 	}
-	return waiting[:n:n], waiting[n:]
+	return n
 }

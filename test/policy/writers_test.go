@@ -17,18 +17,22 @@ import (
 func TestOnlyARestoreSetsIDs(t *testing.T) {
 	env := server(t)
 	ns := env.Namespace(t)
-	const id = "metadata: {annotations: {agentrooms.dev/id: 01K00000000000000000000000}}"
+	const (
+		id   = "metadata: {annotations: {agentrooms.dev/id: 01K00000000000000000000000}}"
+		mark = "metadata: {annotations: {agentrooms.dev/restoring: x}}"
+	)
 	for kind, manifest := range map[string]string{
 		"agents": agent, "consents": consent, "files": file, "inboxes": inbox, "messagebatches": batch, "rooms": room, "tasks": task,
 	} {
-		refused := "the annotation agentrooms.dev/id may only be set or changed with the verb restore in all namespaces on " + kind
-		writer := said // may write every kind but an inbox and a file
+		refused := "the annotations agentrooms.dev/id and agentrooms.dev/restoring may only be set or changed with the verb restore in all namespaces on " + kind
+		writer := said // may write every kind but Inboxes and Files
 		if kind == "inboxes" || kind == "files" {
 			writer = bridge
 		}
 		t.Run(kind, func(t *testing.T) {
 			check(t, as(writer).Create(t.Context(), parse(ns, manifest)), "")
 			check(t, as(writer).Create(t.Context(), parse(ns, manifest, id)), refused)
+			check(t, as(writer).Create(t.Context(), parse(ns, manifest, mark)), refused)
 			change := ""
 			if kind == "agents" || kind == "consents" {
 				change = "spec: {owner: restorer}"
@@ -40,6 +44,7 @@ func TestOnlyARestoreSetsIDs(t *testing.T) {
 			u := made(t, env, parse(ns, manifest, id))
 			check(t, patch(t.Context(), writer, u, "metadata: {annotations: {agentrooms.dev/id: other}}"), refused)
 			check(t, patch(t.Context(), writer, u, "metadata: {annotations: {agentrooms.dev/id: null}}"), refused)
+			check(t, patch(t.Context(), writer, made(t, env, parse(ns, manifest, mark)), "metadata: {annotations: {agentrooms.dev/restoring: null}}"), refused)
 			check(t, patch(t.Context(), writer, u, "metadata: {annotations: {note: x}}"), "")
 			if kind == "consents" {
 				return // a restorer who is not the owner may not change one, whatever its id
@@ -134,7 +139,7 @@ func TestANamespaceOfOnesOwnGivesNoSayOverPeople(t *testing.T) {
 		{"a consent of their own", consent, "spec: {owner: steward}", ""},
 		{"a consent of somebody else", consent, "", owner},
 		{"a message of somebody else", batch, "", "every message must have the sender {type: Human, id: steward}"},
-		{"the id of another room", room, "metadata: {annotations: {agentrooms.dev/id: 01K00000000000000000000000}}", "the annotation agentrooms.dev/id may only be set"},
+		{"the id of another room", room, "metadata: {annotations: {agentrooms.dev/id: 01K00000000000000000000000}}", "the annotations agentrooms.dev/id and agentrooms.dev/restoring may only be set"},
 		{"an inbox", inbox, "", "an Inbox is written by the bridge only"},
 	} {
 		t.Run(verdict(tc.refused)+" "+tc.name, func(t *testing.T) {
@@ -342,4 +347,29 @@ func TestTheLeasesOfTasksAndInstancesAreWrittenByTheSystem(t *testing.T) {
 		check(t, patch(t.Context(), said, u, "spec: {holderIdentity: said}"), "")
 		check(t, as(said).Delete(t.Context(), u), "")
 	})
+}
+
+func TestAFileIsWrittenByTheSystem(t *testing.T) {
+	env := server(t)
+	ns := env.Namespace(t)
+	const (
+		created  = "a File is made by writing it through the bridge"
+		deleted  = "deleting the object would lose the content at once"
+		changed  = "spec.versions and spec.uploads are written by the bridge"
+		version  = "{version: 1, sha256: '0000000000000000000000000000000000000000000000000000000000000000', size: 1, contentType: text/plain, "
+		versions = "spec: {versions: [" + version + "by: {plate: " + plate + "}, at: '2026-01-01T00:00:00.000000Z'}]}"
+	)
+	for _, tc := range []struct {
+		user                      string
+		created, changed, deleted string
+	}{
+		{said, created, changed, deleted}, {assigner, created, changed, deleted}, {bridge, "", "", ""}, {restorer, "", "", ""},
+	} {
+		t.Run(tc.user+" "+verdict(tc.created)+" write", func(t *testing.T) {
+			check(t, as(tc.user).Create(t.Context(), parse(ns, file, versions)), tc.created)
+			u := made(t, env, parse(ns, file))
+			check(t, patch(t.Context(), tc.user, u, versions), tc.changed)
+			check(t, as(tc.user).Delete(t.Context(), u), tc.deleted)
+		})
+	}
 }

@@ -45,7 +45,7 @@ func (t *Toolset) show(a *access, task *v1alpha1.Task) Task {
 		Creator: creatorOf(task), Order: task.Spec.Order, Priority: task.Spec.Priority,
 		Status: tasks.ToolState(task.Status.State), Reason: task.Status.Reason, Archived: task.Spec.Archived,
 		DependsOn: []string{}, BlockedBy: []string{}, Lease: t.lease(a, task, now),
-		CreatedAt: stamp(task.CreationTimestamp.Time), UpdatedAt: stamp(tasks.UpdatedAt(task)),
+		CreatedAt: stamp(ids.Created(task).Time), UpdatedAt: stamp(tasks.UpdatedAt(task)),
 	}
 	if assigned && plate == "" {
 		out.Assignee = task.Spec.Assignee

@@ -161,7 +161,7 @@ func (t *Toolset) listPendingConsents(ctx context.Context, c *toolset.Caller, ar
 		}
 		info := ProposalInfo{
 			TaskID: ids.ID(task), Title: task.Spec.Title, DefinitionOfDone: task.Spec.DefinitionOfDone,
-			From: t.party(task), Assignee: p.Assignee, Terms: consent.Terms(&task.Spec), CreatedAt: stamp(task.CreationTimestamp.Time),
+			From: t.party(task), Assignee: p.Assignee, Terms: consent.Terms(&task.Spec), CreatedAt: stamp(ids.Created(task).Time),
 		}
 		// Nobody agrees to what they cannot read.
 		if left -= len(task.Spec.Detail); left >= 0 {
