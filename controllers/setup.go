@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/controllers/agent"
+	"github.com/agentrooms/agentrooms/controllers/archivedtask"
 	"github.com/agentrooms/agentrooms/controllers/consent"
 	"github.com/agentrooms/agentrooms/controllers/file"
 	"github.com/agentrooms/agentrooms/controllers/inbox"
@@ -42,6 +43,9 @@ type Options struct {
 	// ArchiveGrace is how long message batches stay in the cluster after their messages have moved to the bucket. Zero stands
 	// for roomlog.Grace; less is for tests.
 	ArchiveGrace time.Duration
+	// TaskRest is how long nothing must have happened to an archived task before it moves to the bucket. Zero stands for
+	// tasks.Rest; less is for tests.
+	TaskRest time.Duration
 	// Blobs holds the contents of files. Nil when there is no store.
 	Blobs *blobs.Store
 	// FileGrace is how long deleted files can be brought back. Zero stands for a day.
@@ -78,7 +82,7 @@ func SetupAll(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		&agent.Reconciler{Client: c, Instances: instances, Clock: o.Clock, Every: o.CountsEvery, TTL: o.InstanceTTL},
 		&task.Reconciler{Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: events, Poster: o.Poster},
 		&consent.Reconciler{Client: c, Clock: o.Clock, Every: o.CountsEvery},
-		&inbox.Reconciler{Client: c},
+		&inbox.Reconciler{Client: c, Clock: o.Clock},
 		&file.Reconciler{Client: c, Blobs: o.Blobs, Clock: o.Clock, Grace: o.FileGrace},
 		&file.Sweeper{Client: c, Live: mgr.GetAPIReader(), Blobs: o.Blobs},
 		&instance.Reconciler{Client: c, Instances: instances, Clock: o.Clock, DeadAfter: o.InstanceDeadAfter},
@@ -86,6 +90,8 @@ func SetupAll(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Bucket != nil {
 		all = append(all, &retention.Reconciler{
 			Client: c, Live: mgr.GetAPIReader(), Logs: o.Logs, Bucket: o.Bucket, Clock: o.Clock, Every: o.CountsEvery, Grace: o.ArchiveGrace,
+		}, &archivedtask.Reconciler{
+			Client: c, Live: mgr.GetAPIReader(), Bucket: o.Bucket, Clock: o.Clock, Every: o.CountsEvery, Rest: o.TaskRest,
 		})
 	}
 	for _, controller := range all {

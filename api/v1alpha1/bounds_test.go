@@ -123,6 +123,7 @@ var bounds = map[string][]bound{
 		{"spec.retention.messages.maxCount", value, 100, 1000000, ""},
 		{"spec.retention.messages.maxAgeSeconds", value, 3600, 315360000, ""},
 		{"spec.retention.fileVersions", value, 1, 100, ""},
+		{"spec.retention.archivedTasks", value, 1, 100000, ""},
 		{"spec.limits.openTasks", value, 1, 100000, ""},
 		{"spec.limits.files", value, 1, 100000, ""},
 		{"spec.limits.fileBytes", value, 1, 1 << 50, ""},

@@ -106,7 +106,18 @@ type RoomRetention struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	FileVersions int32 `json:"fileVersions,omitempty"`
+
+	// archivedTasks kept as objects: 1,000 when absent. With a blob store, those beyond move there, the longest at rest first. One
+	// that something happened to within a day stays, and so does one that a task on the board depends on.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	ArchivedTasks int32 `json:"archivedTasks,omitempty"`
 }
+
+// DefaultArchivedTasks is how many archived tasks of a Room the cluster keeps as objects when nothing else is said and a blob
+// store is set up.
+const DefaultArchivedTasks = 1000
 
 // DefaultMaxMessages is how many messages of a Room the cluster keeps as objects when nothing else is said and a blob store is
 // set up.

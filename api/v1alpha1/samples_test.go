@@ -22,6 +22,7 @@ spec:
   retention:
     messages: {maxCount: 1000, maxAgeSeconds: 86400}
     fileVersions: 10
+    archivedTasks: 100
   limits: {openTasks: 100, files: 100, fileBytes: 1000000}
 status:
   observedGeneration: 1

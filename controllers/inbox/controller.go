@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlbuilder "sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,8 @@ import (
 type Reconciler struct {
 	// Client reads from caches and writes.
 	Client client.Client
+	// Clock tells the time.
+	Clock clock.PassiveClock
 }
 
 // SetupWithManager registers the controller. Of Inboxes only the metadata is kept in memory: what is in them is not
@@ -46,7 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Reconcile makes the Inboxes that a Room lacks.
+// Reconcile makes the Inboxes that a Room lacks, and deletes those whose agents are gone.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	room := &v1alpha1.Room{}
 	if err := r.Client.Get(ctx, req.NamespacedName, room, client.UnsafeDisableDeepCopy); err != nil {
@@ -63,7 +66,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	for _, wanted := range inboxes(room, set) {
 		failed = append(failed, r.ensure(ctx, wanted))
 	}
-	return ctrl.Result{}, errors.Join(failed...)
+	wait, err := r.collect(ctx, room)
+	return ctrl.Result{RequeueAfter: wait}, errors.Join(append(failed, err)...)
 }
 
 // inboxes gives the Inboxes that a Room should have.

@@ -2,9 +2,12 @@ package inbox
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,7 +46,7 @@ func TestInbox(t *testing.T) {
 	env := testenv.Get(t)
 	ns, g := env.Namespace(t), NewWithT(t)
 	run := testmgr.Start(t, env, func(mgr ctrl.Manager) error {
-		return (&Reconciler{Client: mgr.GetClient()}).SetupWithManager(mgr)
+		return (&Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr)
 	})
 	room := testenv.Room(ns, "lab", "cc", "late")
 	cc, late := testenv.Agent(ns, "cc", "said"), testenv.Agent(ns, "late", "bob")
@@ -80,4 +83,38 @@ func TestInbox(t *testing.T) {
 	if n := run.Writes(t, ns); n != 3 {
 		t.Errorf("%d writes for three inboxes", n)
 	}
+}
+
+// TestTheInboxOfAnAgentThatIsGoneGoes deletes an agent, and lets a day pass.
+func TestTheInboxOfAnAgentThatIsGoneGoes(t *testing.T) {
+	env := testenv.Get(t)
+	ns, g := env.Namespace(t), NewWithT(t)
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	run := testmgr.Start(t, env, func(mgr ctrl.Manager) error {
+		return (&Reconciler{Client: mgr.GetClient(), Clock: now}).SetupWithManager(mgr)
+	})
+	room := testenv.Room(ns, "lab", "cc", "dd", "ee")
+	cc, dd, ee := testenv.Agent(ns, "cc", "said"), testenv.Agent(ns, "dd", "said"), testenv.Agent(ns, "ee", "said")
+	env.Create(t, cc, dd, ee, room)
+	plates := func() []string {
+		var list v1alpha1.InboxList
+		g.Expect(env.Client.List(t.Context(), &list, client.InNamespace(ns))).To(Succeed())
+		var plates []string
+		for _, b := range list.Items {
+			plates = append(plates, b.Spec.Plate)
+		}
+		return plates
+	}
+	all := []string{ids.Plate(cc), ids.Plate(dd), ids.Plate(ee)}
+	g.Eventually(plates, testmgr.Soon, testmgr.Tick).Should(ConsistOf(all))
+	// dd goes: for a day its Inbox stays, whatever happens to the room.
+	g.Expect(env.Client.Delete(t.Context(), dd)).To(Succeed())
+	run.ExpectIdle(t, ns)
+	g.Expect(plates()).To(ConsistOf(all))
+	now.SetTime(time.Now().Add(Keep + time.Minute))
+	room.Spec.Members = room.Spec.Members[:1] // ee leaves the room, and exists
+	g.Expect(env.Client.Update(t.Context(), room)).To(Succeed())
+	g.Eventually(plates, testmgr.Soon, testmgr.Tick).Should(ConsistOf(ids.Plate(cc), ids.Plate(ee)))
+	run.ExpectIdle(t, ns)
+	g.Expect(plates()).To(ConsistOf(ids.Plate(cc), ids.Plate(ee)))
 }

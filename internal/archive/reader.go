@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -111,6 +112,25 @@ func (r *Reader) Range(ctx context.Context, room types.UID, from, to int64) ([]r
 		}
 	}
 	return list, nil
+}
+
+// Stored says whether there is a blob store at all.
+func (r *Reader) Stored() bool { return r.bucket != nil }
+
+// Task gives an archived task that moved to the blob store, false when it did not. The error is a *problem.Problem: UNAVAILABLE.
+func (r *Reader) Task(ctx context.Context, room types.UID, id string) (*v1alpha1.Task, bool, error) {
+	v, err := r.shared(ctx, "t/"+TaskKey(room, id), func(ctx context.Context) (any, error) {
+		task, err := ReadTask(ctx, r.bucket, room, id)
+		if errors.Is(err, ErrNoTask) {
+			return (*v1alpha1.Task)(nil), nil
+		}
+		return task, err
+	})
+	if err != nil {
+		return nil, false, unavailable(err)
+	}
+	task := v.(*v1alpha1.Task) //nolint:forcetypeassert // made above
+	return task, task != nil, nil
 }
 
 // Trouble is an error of the blob store as the caller of a tool gets to see it. The cause is for the log.

@@ -254,10 +254,17 @@ func TestTheListOfMetricsIsTheProgramsOwn(t *testing.T) {
 	}
 }
 
-// tools gives the names of the tools, as the toolset's table has them.
+// tools gives the names of the tools, as the toolset's tables have them.
 func tools(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "mcpbridge", "toolsets", "rooms", "tools.go"), nil, 0)
+	names := append(toolsOf(t, "tools.go"), toolsOf(t, "filetools.go")...)
+	slices.Sort(names)
+	return names
+}
+
+func toolsOf(t *testing.T, name string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "mcpbridge", "toolsets", "rooms", name), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +292,6 @@ func tools(t *testing.T) []string {
 		}
 		return true
 	})
-	slices.Sort(names)
 	return names
 }
 

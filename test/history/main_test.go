@@ -55,6 +55,7 @@ type managerSpec struct {
 	TLS    rest.TLSClientConfig
 	User   rest.ImpersonationConfig
 	Grace  time.Duration
+	Rest   time.Duration
 }
 
 func runManager(raw string) error {
@@ -70,7 +71,7 @@ func runManager(raw string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	o := manager.Options{MetricsAddress: "0", ProbeAddress: "0", Bucket: bucket}
-	o.Controllers.CountsEvery, o.Controllers.ArchiveGrace = 500*time.Millisecond, spec.Grace
+	o.Controllers.CountsEvery, o.Controllers.ArchiveGrace, o.Controllers.TaskRest = 500*time.Millisecond, spec.Grace, spec.Rest
 	cfg := &rest.Config{Host: spec.Host, TLSClientConfig: spec.TLS, Impersonate: spec.User, QPS: -1}
 	mgr, err := manager.New(ctx, cfg, o)
 	if err != nil {
@@ -95,6 +96,8 @@ type world struct {
 	// last is the seq of the last message that was written by write.
 	last, number int64
 	process      *exec.Cmd
+	// rest is how long nothing must have happened to an archived task before it moves, as the product has it when zero.
+	rest time.Duration
 }
 
 func newWorld(t *testing.T, maxCount int32) *world {
@@ -116,7 +119,7 @@ func (w *world) start(grace time.Duration) {
 	w.Helper()
 	cfg := w.env.AsServiceAccount("agentrooms-manager")
 	raw, err := json.Marshal(managerSpec{
-		Folder: w.folder, Host: cfg.Host, TLS: cfg.TLSClientConfig, User: cfg.Impersonate, Grace: grace,
+		Folder: w.folder, Host: cfg.Host, TLS: cfg.TLSClientConfig, User: cfg.Impersonate, Grace: grace, Rest: w.rest,
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -142,6 +145,7 @@ func (w *world) kill() {
 // bridge is the tools of a replica.
 type bridge struct {
 	*world
+	set      *rooms.Toolset
 	tools    map[string]toolset.Tool
 	registry *prometheus.Registry
 	stop     func()
@@ -159,6 +163,7 @@ func (w *world) bridge(bucket *blob.Bucket, cache int64) *bridge {
 	if err != nil {
 		w.Fatal(err)
 	}
+	b.set = t
 	for _, tool := range t.Tools() {
 		b.tools[tool.Name] = tool
 	}

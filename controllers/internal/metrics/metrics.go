@@ -69,17 +69,23 @@ var (
 		Help: "Message batches that were deleted after their messages had moved to the blob store.",
 	})
 
+	// ArchiveTasks counts archived tasks that moved to the blob store.
+	ArchiveTasks = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "agentrooms_archive_tasks_total",
+		Help: "Archived tasks that moved to the blob store.",
+	})
+
 	// ArchiveFailures counts what went wrong, by step: read, write, carry, status or delete.
 	ArchiveFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentrooms_archive_failures_total",
-		Help: "Steps of moving old messages to the blob store that failed, by step. All are tried again.",
+		Help: "Steps of moving old messages and archived tasks to the blob store that failed, by step. All are tried again.",
 	}, []string{"step"})
 )
 
 func init() {
 	metrics.Registry.MustRegister(
 		LeaseExpiries, ConsentsDecided, NoticesPosted, FilesCollected, FileBytesCollected, FileSweeps,
-		ArchiveSegments, ArchiveBytes, ArchiveMessages, ArchiveDeleted, ArchiveFailures)
+		ArchiveSegments, ArchiveBytes, ArchiveMessages, ArchiveDeleted, ArchiveTasks, ArchiveFailures)
 	// A series that is there from the start shows its first increment to those who watch rates.
 	for counter, labels := range map[*prometheus.CounterVec][]string{
 		LeaseExpiries:   {string(v1alpha1.LeaseReopen), string(v1alpha1.LeaseMarkStale)},

@@ -3,10 +3,13 @@ package rooms
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/archive"
+	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/roomlog"
+	"github.com/agentrooms/agentrooms/mcpbridge/toolset"
 )
 
 // entry gives the message with a seq, from the log or from the blob store. The error is a *problem.Problem: UNAVAILABLE.
@@ -45,6 +48,36 @@ func (t *Toolset) page(ctx context.Context, room *v1alpha1.Room, before int64, l
 		entries = append(old, entries...)
 	}
 	return entries, nil
+}
+
+// maxTaskLooks bounds the rooms that a task which is not in the cluster is looked for in.
+const maxTaskLooks = 64
+
+// movedTask gives an archived task that has moved to the blob store, looking in the caller's rooms that are older than it. absent
+// is the answer when there is none.
+func (t *Toolset) movedTask(ctx context.Context, c *toolset.Caller, id string, absent error) (*access, *v1alpha1.Task, error) {
+	made, ok := ids.CreatedAt(id)
+	if !t.history.Stored() || !ok {
+		return nil, nil, absent
+	}
+	looks := 0
+	for _, room := range t.view.RoomsOf(c.Plate) {
+		a, member := t.member(c, room)
+		if !member || room.CreationTimestamp.After(made.Add(time.Second)) {
+			continue
+		}
+		if looks++; looks > maxTaskLooks {
+			break
+		}
+		task, found, err := t.history.Task(ctx, room.UID, id)
+		if err != nil {
+			return nil, nil, t.noted(err)
+		}
+		if found {
+			return a, task, nil
+		}
+	}
+	return nil, nil, absent
 }
 
 // noted logs the cause of trouble with the blob store, which the caller does not get to see.

@@ -78,6 +78,9 @@ func clipURI(s string) string { return s[:min(len(s), 200)] }
 func (t *Toolset) ReadResource(ctx context.Context, c *toolset.Caller, uri string) (any, error) {
 	if id, isTask := strings.CutPrefix(uri, taskPrefix); isTask {
 		a, task, err := t.task(ctx, c, id)
+		if p, ok := problem.As(err); ok && p.Code == problem.NotFound {
+			a, task, err = t.movedTask(ctx, c, id, err)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -585,6 +585,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.agentrooms.agentrooms.api.v1alpha1.RoomRetention
   map:
     fields:
+    - name: archivedTasks
+      type:
+        scalar: numeric
     - name: fileVersions
       type:
         scalar: numeric

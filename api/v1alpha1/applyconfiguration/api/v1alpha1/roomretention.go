@@ -15,6 +15,9 @@ type RoomRetentionApplyConfiguration struct {
 	// fileVersions kept of each file: 20 when absent. The latest one is always kept. One that was written under an
 	// idempotency key stays for a day, unless the file has too many.
 	FileVersions *int32 `json:"fileVersions,omitempty"`
+	// archivedTasks kept as objects: 1,000 when absent. With a blob store, those beyond move there, the longest at rest first. One
+	// that something happened to within a day stays, and so does one that a task on the board depends on.
+	ArchivedTasks *int32 `json:"archivedTasks,omitempty"`
 }
 
 // RoomRetentionApplyConfiguration constructs a declarative configuration of the RoomRetention type for use with
@@ -36,5 +39,13 @@ func (b *RoomRetentionApplyConfiguration) WithMessages(value *MessageRetentionAp
 // If called multiple times, the FileVersions field is set to the value of the last call.
 func (b *RoomRetentionApplyConfiguration) WithFileVersions(value int32) *RoomRetentionApplyConfiguration {
 	b.FileVersions = &value
+	return b
+}
+
+// WithArchivedTasks sets the ArchivedTasks field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ArchivedTasks field is set to the value of the last call.
+func (b *RoomRetentionApplyConfiguration) WithArchivedTasks(value int32) *RoomRetentionApplyConfiguration {
+	b.ArchivedTasks = &value
 	return b
 }
