@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -27,7 +28,9 @@ const maxTask = 4 << 20
 func TaskPrefix(room types.UID) string { return fmt.Sprintf("rooms/%s/tasks/", room) }
 
 // TaskKey gives the name in the blob store of an archived task, by the id that tools call it by.
-func TaskKey(room types.UID, id string) string { return TaskPrefix(room) + id + ".json.gz" }
+func TaskKey(room types.UID, id string) string { return TaskPrefix(room) + id + taskSuffix }
+
+const taskSuffix = ".json.gz"
 
 // WriteTask puts an archived task into the blob store, and reads it back and verifies it: what is left when it returns is
 // the task as it is given or one that is newer. What stands there older, from a try that did not end, or damaged is replaced.
@@ -72,6 +75,31 @@ func ReadTask(ctx context.Context, bucket *blob.Bucket, room types.UID, id strin
 		return nil, fmt.Errorf("reading %s: %w: %w", key, ErrCorrupt, err)
 	}
 	return task, nil
+}
+
+// EachTask visits the archived tasks of a room in the order of their ids.
+func EachTask(ctx context.Context, bucket *blob.Bucket, room types.UID, visit func(id string, task *v1alpha1.Task) error) error {
+	found := bucket.List(&blob.ListOptions{Prefix: TaskPrefix(room)})
+	for {
+		o, err := found.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("listing the archived tasks: %w", err)
+		}
+		id, ok := strings.CutSuffix(strings.TrimPrefix(o.Key, TaskPrefix(room)), taskSuffix)
+		if !ok {
+			continue // nothing of ours
+		}
+		task, err := ReadTask(ctx, bucket, room, id)
+		if err != nil {
+			return err
+		}
+		if err := visit(id, task); err != nil {
+			return err
+		}
+	}
 }
 
 func encodeTask(task *v1alpha1.Task) ([]byte, error) {

@@ -10,9 +10,11 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/archive"
 	"github.com/agentrooms/agentrooms/internal/blobs"
 	"github.com/agentrooms/agentrooms/internal/files"
 	"github.com/agentrooms/agentrooms/internal/ids"
@@ -39,9 +41,9 @@ func Export(ctx context.Context, o ExportOptions, to io.Writer) (*Index, error) 
 	if err != nil {
 		return nil, err
 	}
-	e := &export{snapshot: s, w: w, index: &w.index, agents: map[string]bool{}, contents: map[string]int64{}}
+	e := &export{snapshot: s, w: w, index: &w.index, agents: map[string]bool{}, atRest: sets.New[string](), contents: map[string]int64{}}
 	for _, step := range []func(context.Context) error{
-		e.writeRoom, e.writeConsents, e.writeInboxes, e.writeTasks, e.writeAgents, e.writeFiles, e.writeMessages, e.writeContents,
+		e.writeRoom, e.writeConsents, e.writeInboxes, e.writeTasks, e.writeMoved, e.writeAgents, e.writeFiles, e.writeMessages, e.writeContents,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -57,6 +59,8 @@ type export struct {
 	index *Index
 	// agents that belong to the room, by their plates, or by their names in the room's namespace.
 	agents map[string]bool
+	// atRest are the archived tasks that the cluster holds.
+	atRest sets.Set[string]
 	// contents that files refer to, with their sizes.
 	contents map[string]int64
 }
@@ -110,10 +114,33 @@ func (e *export) writeTasks(ctx context.Context) error {
 	err := e.each(ctx, &v1alpha1.TaskList{}, func(o runtime.Object) error {
 		task := o.(*v1alpha1.Task)
 		e.involve(task)
+		if task.Spec.Archived {
+			e.atRest.Insert(ids.ID(task))
+		}
 		e.index.Counts.Tasks++
 		return out.add(taskManifest(task, e.room))
 	}, e.ofRoom()...)
 	return errors.Join(err, out.flush())
+}
+
+// writeMoved writes the archived tasks that stand in the blob store. One that the cluster holds as well is on its way there.
+func (e *export) writeMoved(ctx context.Context) error {
+	if e.blobs == nil {
+		return nil
+	}
+	out := &lines{to: e.w, dir: movedDir, bounded: true}
+	err := archive.EachTask(ctx, e.blobs.Bucket(), e.room.UID, func(id string, task *v1alpha1.Task) error {
+		if e.atRest.Has(id) {
+			return nil
+		}
+		e.involve(task)
+		e.index.Counts.Moved++
+		return out.add(taskManifest(task, e.room))
+	})
+	if err != nil {
+		return fmt.Errorf("reading archived tasks: %w", err)
+	}
+	return out.flush()
 }
 
 // involve notes the agents that a task names.

@@ -23,6 +23,7 @@ const (
 	inboxesEntry  = "inboxes.jsonl"
 	filesDir      = "files/"
 	tasksDir      = "tasks/"
+	movedDir      = "movedtasks/"
 	messagesDir   = "messages/"
 	contentDir    = "content/"
 
@@ -59,6 +60,8 @@ type Counts struct {
 	Agents   int64 `json:"agents"`
 	Consents int64 `json:"consents"`
 	Tasks    int64 `json:"tasks"`
+	// Moved tasks are archived ones that stood in the blob store. They go there again.
+	Moved    int64 `json:"moved"`
 	Inboxes  int64 `json:"inboxes"`
 	Files    int64 `json:"files"`
 	Versions int64 `json:"versions"`

@@ -37,8 +37,8 @@ func Import(ctx context.Context, o ImportOptions, from io.ReadSeeker) (*Index, e
 		return nil, err
 	}
 	im := &restore{ImportOptions: o, index: index}
-	if index.Archived+index.Counts.Contents > 0 && o.Blobs == nil {
-		return nil, errors.New("the archive has old messages or files: say where their blob store is, with --blob-url")
+	if index.Archived+index.Counts.Moved+index.Counts.Contents > 0 && o.Blobs == nil {
+		return nil, errors.New("the archive has old messages, old tasks or files: say where their blob store is, with --blob-url")
 	}
 	if err := im.check(ctx, from); err != nil {
 		return nil, err
@@ -88,6 +88,8 @@ func (im *restore) entry(ctx context.Context) func(string, int64, io.Reader) err
 			return restoreLines(ctx, name, size, r, im.inbox)
 		case strings.HasPrefix(name, tasksDir):
 			return restoreLines(ctx, name, size, r, im.task)
+		case strings.HasPrefix(name, movedDir):
+			return restoreLines(ctx, name, size, r, im.moved)
 		case strings.HasPrefix(name, filesDir):
 			return restoreLines(ctx, name, size, r, im.file)
 		case strings.HasPrefix(name, messagesDir):

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/archive"
 	"github.com/agentrooms/agentrooms/internal/blobs"
 	"github.com/agentrooms/agentrooms/internal/files"
 	"github.com/agentrooms/agentrooms/internal/ids"
@@ -63,6 +64,16 @@ func (im *restore) inbox(ctx context.Context, wanted *v1alpha1.Inbox) error {
 	box.Status = wanted.Status
 	if err := im.Client.Status().Update(ctx, box); err != nil {
 		return fmt.Errorf("writing inbox %s: %w", box.Name, err)
+	}
+	return nil
+}
+
+// moved puts an archived task into the blob store, where it was.
+func (im *restore) moved(ctx context.Context, task *v1alpha1.Task) error {
+	task.Namespace = im.Namespace
+	owned(task, im.room)
+	if err := archive.WriteTask(ctx, im.Blobs.Bucket(), im.room.UID, ids.ID(task), task); err != nil {
+		return fmt.Errorf("restoring task %s: %w", task.Name, err)
 	}
 	return nil
 }

@@ -11,10 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gocloud.dev/blob"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/archive"
+	"github.com/agentrooms/agentrooms/internal/blobs"
+	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/mcpbridge/toolsets/rooms"
 	"github.com/agentrooms/agentrooms/test/harness"
 )
@@ -33,12 +37,12 @@ func fill(t *testing.T, w *harness.World, room string) map[string]string {
 	}
 	harness.Get[rooms.Acks](t, cc, "ack_mentions", harness.Args{"mention_ids": []string{found.Mentions[1].MentionID}})
 
-	ids := map[string]string{}
+	known := map[string]string{}
 	create := func(s *harness.Session, title, assignee string, more harness.Args) harness.Args {
 		args := harness.Args{"room": room, "title": title, "definition_of_done": "it is " + title, "assignee": assignee, "idempotency_key": title}
 		maps.Copy(args, more)
-		ids[title] = harness.Get[rooms.Task](t, s, "create_task", args).TaskID
-		return harness.Args{"task_id": ids[title]}
+		known[title] = harness.Get[rooms.Task](t, s, "create_task", args).TaskID
+		return harness.Args{"task_id": known[title]}
 	}
 	set := func(s *harness.Session, id harness.Args, status string) {
 		harness.Get[rooms.Task](t, s, "set_status", harness.Args{
@@ -60,10 +64,12 @@ func fill(t *testing.T, w *harness.World, room string) map[string]string {
 	unheld := create(cc, "given up", "@cc(said)", nil)
 	set(cc, unheld, "blocked")
 	set(cc, unheld, "failed")
-	away := create(cc, "put away", "@cc(said)", nil)
-	harness.Get[rooms.Claim](t, cc, "claim_task", away)
-	set(cc, away, "done")
-	harness.Get[rooms.Archived](t, cc, "archive_task", away)
+	for _, title := range []string{"put away", "long ago"} {
+		away := create(cc, title, "@cc(said)", nil)
+		harness.Get[rooms.Claim](t, cc, "claim_task", away)
+		set(cc, away, "done")
+		harness.Get[rooms.Archived](t, cc, "archive_task", away)
+	}
 	create(cc, "asked", "@dd(maya)", nil)
 	harness.Get[rooms.Task](t, decider, "accept_task", create(cc, "accepted", "@dd(maya)", nil))
 	harness.Get[rooms.Task](t, decider, "reject_task", create(cc, "rejected", "@dd(maya)", nil))
@@ -77,7 +83,7 @@ func fill(t *testing.T, w *harness.World, room string) map[string]string {
 	harness.Get[rooms.FileWritten](t, dd, "write_file", harness.Args{"room": room, "path": "empty", "content": ""})
 	harness.Get[rooms.FileWritten](t, dd, "write_file", harness.Args{"room": room, "path": "gone", "content": "gone"})
 	harness.Get[rooms.FileDeleted](t, dd, "delete_file", harness.Args{"room": room, "path": "gone"})
-	return ids
+	return known
 }
 
 // seen gives what the tools say of a room, apart from when leases end and who is awake.
@@ -151,6 +157,7 @@ func content(t *testing.T, file string) []byte {
 func testARoomComesBackAsItWas(t *testing.T) {
 	w, room := lab(t, 2100)
 	tasks := fill(t, w, room)
+	moveTask(t, w, tasks["long ago"])
 	settled(t, w)
 	before := seen(t, w, room)
 	first := export(t, w, "lab")
@@ -178,9 +185,42 @@ func testARoomComesBackAsItWas(t *testing.T) {
 	if !bytes.Equal(content(t, first), content(t, second)) {
 		t.Errorf("the archive of the restored room is another one:\n%s", differ(t, first, second))
 	}
+	old, err := archive.ReadTask(t.Context(), bucket(t, v.Plane), theRoom(t, v).UID, tasks["long ago"])
+	if err != nil || old.Spec.Title != "long ago" || old.Status.State != v1alpha1.TaskDone || !old.Spec.Archived {
+		t.Errorf("the task that had moved to the blob store is %+v, %v", old, err)
+	}
 	worksOn(t, v, room, tasks)
 	refused(t, v, first, "there is a room lab in the namespace "+v.Namespace+" already: nothing was changed")
 	refused(t, to.World(t), first, "is there already")
+}
+
+// moveTask moves an archived task to the blob store, as the manager does after a day.
+func moveTask(t *testing.T, w *harness.World, id string) {
+	t.Helper()
+	var list v1alpha1.TaskList
+	if err := w.Plane.Client.List(t.Context(), &list, client.InNamespace(w.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list.Items, func(task v1alpha1.Task) bool { return ids.ID(&task) == id })
+	if i < 0 {
+		t.Fatalf("there is no task %s", id)
+	}
+	if err := archive.WriteTask(t.Context(), bucket(t, w.Plane), theRoom(t, w).UID, id, &list.Items[i]); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Plane.Client.Delete(t.Context(), &list.Items[i]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func bucket(t *testing.T, p *harness.Plane) *blob.Bucket {
+	t.Helper()
+	store, err := blobs.Open(t.Context(), blobs.Options{URL: blobURL(p)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store.Bucket()
 }
 
 // worksOn does in a restored room what depends on all that went before.
