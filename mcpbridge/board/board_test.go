@@ -69,7 +69,7 @@ func TestASealIsForOnePurposeAndOneKey(t *testing.T) {
 }
 
 func TestCursorsComeBackAsTheyWereAndNothingElseDoes(t *testing.T) {
-	c := cursor{Digest: "0123456789abcdef", Seq: 77, Task: "1234"}
+	c := cursor{Digest: "0123456789abcdef", Seq: 77, Write: "1234"}
 	if got := parseCursor(c.String()); got != c {
 		t.Errorf("%v came back as %v", c, got)
 	}

@@ -101,8 +101,8 @@ func has(list []string, s string) bool { return slices.Contains(list, "*") || sl
 
 // rights are what a person may see and do in a room.
 type rights struct {
-	// Messages, Tasks, Agents and Consents may be read.
-	Messages, Tasks, Agents, Consents bool
+	// Messages, Tasks, Agents and Consents may be read, Files listed, and their Contents read.
+	Messages, Tasks, Agents, Consents, Files, Contents bool
 	// Send messages, Create and Edit tasks, EditRoom, and Consent for themselves.
 	Send, Create, Edit, EditRoom, Consent bool
 }
@@ -126,6 +126,7 @@ func (b *Board) accessTo(ctx context.Context, p *person, room *v1alpha1.Room, id
 	return &access{person: p, room: room, id: id, may: rights{
 		Messages: r.allow("list", "messagebatches", ""), Tasks: r.allow("list", "tasks", ""),
 		Agents: r.allow("list", "agents", ""), Consents: r.allow("list", "consents", ""),
+		Files: r.allow("list", "files", ""), Contents: r.allow("get", "files/content", ""),
 		Send:     open && r.allow("create", "messagebatches", ""),
 		Create:   open && r.allow("create", "tasks", ""),
 		Edit:     open && r.allow("update", "tasks", ""),

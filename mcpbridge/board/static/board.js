@@ -120,8 +120,12 @@
   let hiding = 0
 
   if (live) {
-    const base = live.getAttribute('sse-connect').split('?')[0]
-    const aim = (at) => { cursor = at; live.setAttribute('sse-connect', base + '?at=' + encodeURIComponent(at)) }
+    const aim = function (at) {
+      const address = new URL(live.getAttribute('sse-connect'), location.href)
+      address.searchParams.set('at', at)
+      cursor = at
+      live.setAttribute('sse-connect', address.pathname + address.search)
+    }
     // Only one stream is ever open, whoever opens it.
     htmx.createEventSource = function (url) {
       if (source) source.close()
