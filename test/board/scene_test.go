@@ -51,7 +51,7 @@ func prepare(t *testing.T, plane *harness.Plane) *scene {
 		harness.Admin("asker"), harness.Member("helper"), harness.Member("second"), harness.Person(admin, v1alpha1.RoleAdmin),
 	}
 	s := &scene{Namespace: w.Namespace, Rooms: map[string]string{}, Tokens: w.Tokens, Plates: w.Plates, People: map[string]string{}}
-	for _, name := range []string{"work", "hostile", "watched", "large", "files"} {
+	for _, name := range []string{"work", "hostile", "watched", "large", "files", "attic"} {
 		s.Rooms[name] = w.Room(name, func(spec *v1alpha1.RoomSpec) {
 			spec.DisplayName = strings.ToUpper(name[:1]) + name[1:] + " room"
 			spec.Description = "Where the launch is planned and done."
