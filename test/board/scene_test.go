@@ -59,6 +59,7 @@ func prepare(t *testing.T, plane *harness.Plane) *scene {
 	}
 	s.People["reader"] = person(w, "reader", "view", "agentrooms-message-viewer", "agentrooms-file-reader")
 	s.People["lister"] = person(w, "lister", "view")
+	s.People["boss"] = person(w, "boss", "admin", "agentrooms-message-sender")
 	s.People["stranger"] = person(w, "stranger")
 	escapes := batchOf(roomNamed(t, w, "hostile"), 1, 1, 1, metav1.NewMicroTime(time.Now()))
 	escapes.Spec.Messages[0].Body = "\x1b[31mred\x1b[0m \x07 <b>bold</b>"
