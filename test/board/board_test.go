@@ -40,7 +40,7 @@ func TestPeopleAtTheBoard(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), runTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", "--test-concurrency=1", 
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", "--test-concurrency=1",
 		"files.test.mjs", "admin.test.mjs", "board.test.mjs")
 	cmd.Env = append(os.Environ(), "ROOMS_SCENE="+string(line))
 	out, err := cmd.CombinedOutput()
