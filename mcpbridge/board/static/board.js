@@ -93,6 +93,7 @@
   if (log) {
     log.scrollTop = log.scrollHeight
     log.addEventListener('scroll', function () { pinned = !detached && atEnd() }, { passive: true })
+    window.addEventListener('resize', function () { if (pinned) log.scrollTop = log.scrollHeight }) // a phone's keyboard too
     new MutationObserver(logChanged).observe(log, { childList: true })
     newer.addEventListener('click', function () {
       detached = false
