@@ -339,6 +339,7 @@ test('fifty pages are live again within five seconds when their replica is kille
   t.after(() => way.close())
   expected.push(/ERR_|sseError|EventSource|\[object Event\]/)
   const c = await context('admin')
+  c.setDefaultTimeout(60000) // to open fifty pages takes a while, and is not what is measured
   const [cookie] = await c.cookies(board)
   // A browser opens six connections to a host at most, so each page has a host of its own.
   const hosts = Array.from({ length: 50 }, (_, i) => `page${i}`)
