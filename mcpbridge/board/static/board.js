@@ -149,6 +149,12 @@
       live.dataset.open = String(Number(live.dataset.open || 0) + 1)
     })
     document.body.addEventListener('htmx:sseError', function () {
+      // A refusal, as by a replica that is starting or a proxy that has none, ends a stream for good: ask again soon, not all at once.
+      if (source && source.readyState === EventSource.CLOSED && !hiding) {
+        setTimeout(function () {
+          if (source.readyState === EventSource.CLOSED && !hiding) connect(cursor)
+        }, 300 + Math.random() * 700)
+      }
       if (!trouble && !hiding) trouble = setTimeout(function () { offline.hidden = false }, 2500)
     })
     document.body.addEventListener('htmx:sseClose', function (e) {
