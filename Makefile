@@ -118,6 +118,11 @@ test: build $(addsuffix /node_modules/.package-lock.json,$(NPM_TESTS)) ## Run ev
 test-short: ## Run the tests that need no control plane.
 	go test -short -timeout 5m $(TEST_FLAGS) ./...
 
+.PHONY: pictures
+pictures: build test/board/node_modules/.package-lock.json ## Have the board's tests take the pictures in docs/images anew.
+	assets=$$(bin/rooms assets) && export KUBEBUILDER_ASSETS="$$assets" ROOMS_BIN="$(CURDIR)/bin/rooms" && \
+		BOARD_PICTURES="$(CURDIR)/docs/images" go test -count=1 -timeout $(TEST_TIMEOUT) ./test/board
+
 .PHONY: bench
 bench: build ## Measure our operations against the bare API calls they rest on, and write docs/benchmarks.md (about ten minutes).
 	assets=$$(bin/rooms assets) && export KUBEBUILDER_ASSETS="$$assets" && \

@@ -124,7 +124,7 @@ func (f *bridgeFlags) server(ctx context.Context, cfg *rest.Config, log *slog.Lo
 	if err != nil {
 		return nil, fmt.Errorf("making the rooms toolset: %w", err)
 	}
-	pages, err := f.board.serve(cfg, set.View(), f.publicURL, log, registry)
+	pages, err := f.board.serve(cfg, set.View(), store, f.publicURL, log, registry)
 	if err != nil {
 		return nil, err
 	}

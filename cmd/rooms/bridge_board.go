@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
+	"github.com/agentrooms/agentrooms/internal/blobs"
 	"github.com/agentrooms/agentrooms/mcpbridge"
 	"github.com/agentrooms/agentrooms/mcpbridge/board"
 	"github.com/agentrooms/agentrooms/mcpbridge/view"
@@ -86,7 +87,7 @@ func readKey(path string) ([]byte, error) {
 
 // serve gives what makes the board once the server is there, nil when it is turned off.
 func (f *boardFlags) serve(
-	cfg *rest.Config, v *view.View, publicURL string, log *slog.Logger, registry *prometheus.Registry,
+	cfg *rest.Config, v *view.View, store *blobs.Store, publicURL string, log *slog.Logger, registry *prometheus.Registry,
 ) (func(mcpbridge.Bounds) (http.Handler, error), error) {
 	if !f.on {
 		return nil, nil
@@ -99,6 +100,9 @@ func (f *boardFlags) serve(
 		log.Warn("people's sessions are known to this replica only and end with it: there is no board key", "file", f.keyFile)
 	}
 	opts.View, opts.Config, opts.Logger, opts.Registry = v, cfg, log, registry
+	if store != nil {
+		opts.Blobs = store
+	}
 	opts.Secure = strings.HasPrefix(publicURL, "https://")
 	return func(bounds mcpbridge.Bounds) (http.Handler, error) {
 		opts.Bounds = bounds

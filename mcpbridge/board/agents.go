@@ -112,7 +112,7 @@ func (b *Board) showAgents(w http.ResponseWriter, r *http.Request, p *person) er
 	if err != nil {
 		return err
 	}
-	return b.showSimple(w, r, p, "Agents", "/agents/live", s, nil)
+	return b.showSimple(w, r, p, "Agents", "/agents/live", "", s, nil)
 }
 
 func (b *Board) liveAgents(w http.ResponseWriter, r *http.Request, p *person) error {

@@ -96,6 +96,8 @@ func (b *Board) routes() http.Handler {
 		"/rooms/{id}": b.showRoom, "/rooms/{id}/live": b.liveRoom, "/rooms/{id}/log": b.olderMessages,
 		"/rooms/{id}/newtask": b.newTaskDialog, "/rooms/{id}/tasks": b.listTasks, "/rooms/{id}/consent": b.showConsent,
 		"/tasks/{id}": b.showTask, "/tasks/{id}/live": b.liveTask, "/tasks/{id}/menu": b.taskDialog,
+		"/rooms/{id}/files": b.showFiles, "/rooms/{id}/files/live": b.liveFiles,
+		"/files/{id}": b.showFile, "/files/{id}/live": b.liveFile, "/files/{id}/text": b.moreText, "/files/{id}/download": b.download,
 		"/inbox": b.showInbox, "/inbox/live": b.liveInbox, "/agents": b.showAgents, "/agents/live": b.liveAgents,
 	} {
 		mux.HandleFunc("GET "+path, b.page(h))

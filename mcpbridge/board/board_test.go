@@ -69,7 +69,7 @@ func TestASealIsForOnePurposeAndOneKey(t *testing.T) {
 }
 
 func TestCursorsComeBackAsTheyWereAndNothingElseDoes(t *testing.T) {
-	c := cursor{Digest: "0123456789abcdef", Seq: 77, Task: "1234"}
+	c := cursor{Digest: "0123456789abcdef", Seq: 77, Write: "1234"}
 	if got := parseCursor(c.String()); got != c {
 		t.Errorf("%v came back as %v", c, got)
 	}
@@ -144,6 +144,7 @@ func TestRulesAllowWhatTheyName(t *testing.T) {
 		{Verbs: []string{"get", "list"}, APIGroups: []string{"agentrooms.dev"}, Resources: []string{"tasks"}},
 		{Verbs: []string{"update"}, APIGroups: []string{"agentrooms.dev"}, Resources: []string{"rooms"}, ResourceNames: []string{"mine"}},
 		{Verbs: []string{"*"}, APIGroups: []string{"apps"}, Resources: []string{"*"}},
+		{Verbs: []string{"get"}, APIGroups: []string{"agentrooms.dev"}, Resources: []string{"*/content"}},
 	}}
 	for _, tc := range []struct {
 		verb, resource, name string
@@ -151,7 +152,8 @@ func TestRulesAllowWhatTheyName(t *testing.T) {
 	}{
 		{"get", "tasks", "", true}, {"get", "tasks", "any", true}, {"update", "tasks", "", false}, {"get", "rooms", "mine", false},
 		{"update", "rooms", "mine", true}, {"update", "rooms", "yours", false}, {"update", "rooms", "", false},
-		{"create", "messagebatches", "", false},
+		{"create", "messagebatches", "", false}, {"get", "files/content", "", true}, {"get", "files", "", false},
+		{"get", "tasks/status", "", false},
 	} {
 		if got := r.allow(tc.verb, tc.resource, tc.name); got != tc.want {
 			t.Errorf("%s %s %q: %t, want %t", tc.verb, tc.resource, tc.name, got, tc.want)

@@ -93,7 +93,7 @@ func (b *Board) showInbox(w http.ResponseWriter, r *http.Request, p *person) err
 	if err != nil {
 		return err
 	}
-	return b.showSimple(w, r, p, "Decisions", "/inbox/live", s, nil)
+	return b.showSimple(w, r, p, "Decisions", "/inbox/live", "", s, nil)
 }
 
 func (b *Board) liveInbox(w http.ResponseWriter, r *http.Request, p *person) error {

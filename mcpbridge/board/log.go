@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/files"
 	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/problem"
 	"github.com/agentrooms/agentrooms/internal/roomlog"
@@ -28,8 +29,8 @@ type messageView struct {
 	Mentions                  []mentionView
 	// Parent is the seq of the message that this one answers, 0 for none.
 	Parent int64
-	// File is the id of a file that goes with it.
-	File string
+	// File is the id of a file that goes with it. FilePath is its path, for those who may see it.
+	File, FilePath string
 }
 
 // mentionView is whom a message is for, and about which task.
@@ -60,6 +61,9 @@ func (b *Board) messageView(a *access, e roomlog.Entry) messageView {
 	}
 	if seq, ok := ids.MessageSeq(a.id, m.ParentID); ok {
 		v.Parent = seq
+	}
+	if f, _, ok := b.view.FileByID(m.FileRef); ok && a.may.Files && files.OfRoom(f, a.room) {
+		v.FilePath = f.Spec.Path
 	}
 	for _, mention := range m.Mentions {
 		shown := mentionView{Name: b.alias(mention.Plate)}

@@ -23,6 +23,8 @@ type Options struct {
 	Config *rest.Config
 	// Bounds are lent by the server. Required.
 	Bounds mcpbridge.Bounds
+	// Blobs has the contents of files. Without it they are listed and cannot be read.
+	Blobs Blobs
 	// Clock that decisions are made by. The real one.
 	Clock clock.WithTicker
 	// Logger for what people do not get to see. Nothing is logged.

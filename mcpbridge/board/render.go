@@ -34,6 +34,8 @@ func (b *Board) loadTemplates() (*template.Template, error) {
 		"text":  plain,
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"short": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") },
+		"bytes": readableSize,
+		"link":  func(query string) template.URL { return template.URL(query) }, //nolint:gosec // url.Values encoded it
 		"query": func(text string) string { return template.URLQueryEscaper(text) },
 	}).ParseFS(templateFiles, "templates/*.html")
 	if err != nil {

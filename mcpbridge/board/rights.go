@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,9 +73,10 @@ func (b *Board) asking(p *person, api authorizationclient.AuthorizationV1Interfa
 		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 		defer cancel()
 		asked := b.clock.Now()
+		resource, sub, _ := strings.Cut(resource, "/")
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: namespace, Verb: verb, Group: v1alpha1.GroupVersion.Group, Resource: resource, Name: name,
+				Namespace: namespace, Verb: verb, Group: v1alpha1.GroupVersion.Group, Resource: resource, Subresource: sub, Name: name,
 			},
 		}}
 		review, err := api.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
@@ -89,7 +91,7 @@ func (b *Board) asking(p *person, api authorizationclient.AuthorizationV1Interfa
 // allow says whether the person may do something to a kind of Agent Rooms. An empty name stands for all of the kind.
 func (r *rules) allow(verb, resource, name string) bool {
 	if slices.ContainsFunc(r.list, func(rule authorizationv1.ResourceRule) bool {
-		return has(rule.Verbs, verb) && has(rule.APIGroups, v1alpha1.GroupVersion.Group) && has(rule.Resources, resource) &&
+		return has(rule.Verbs, verb) && has(rule.APIGroups, v1alpha1.GroupVersion.Group) && names(rule.Resources, resource) &&
 			(len(rule.ResourceNames) == 0 || (name != "" && slices.Contains(rule.ResourceNames, name)))
 	}) {
 		return true
@@ -97,12 +99,18 @@ func (r *rules) allow(verb, resource, name string) bool {
 	return r.ask != nil && r.ask(verb, resource, name)
 }
 
+// names says whether a rule's resources name one, which may have a part of it behind a slash.
+func names(resources []string, resource string) bool {
+	_, sub, part := strings.Cut(resource, "/")
+	return has(resources, resource) || (part && slices.Contains(resources, "*/"+sub))
+}
+
 func has(list []string, s string) bool { return slices.Contains(list, "*") || slices.Contains(list, s) }
 
 // rights are what a person may see and do in a room.
 type rights struct {
-	// Messages, Tasks, Agents and Consents may be read.
-	Messages, Tasks, Agents, Consents bool
+	// Messages, Tasks, Agents and Consents may be read, Files listed, and their Contents read.
+	Messages, Tasks, Agents, Consents, Files, Contents bool
 	// Send messages, Create and Edit tasks, EditRoom, and Consent for themselves.
 	Send, Create, Edit, EditRoom, Consent bool
 }
@@ -126,6 +134,7 @@ func (b *Board) accessTo(ctx context.Context, p *person, room *v1alpha1.Room, id
 	return &access{person: p, room: room, id: id, may: rights{
 		Messages: r.allow("list", "messagebatches", ""), Tasks: r.allow("list", "tasks", ""),
 		Agents: r.allow("list", "agents", ""), Consents: r.allow("list", "consents", ""),
+		Files: r.allow("list", "files", ""), Contents: r.allow("get", "files/content", ""),
 		Send:     open && r.allow("create", "messagebatches", ""),
 		Create:   open && r.allow("create", "tasks", ""),
 		Edit:     open && r.allow("update", "tasks", ""),

@@ -331,7 +331,7 @@ func (b *Board) showRoom(w http.ResponseWriter, r *http.Request, p *person) erro
 		Log     logView
 		Members []view.Member
 		MaxBody int
-	}{a.id, b.cursorOf(a.room, s, page.Last), a.may, body, page, b.view.Members(a.room).Sorted, v1alpha1.MaxBodyCharacters})
+	}{a.id, cursorOf(b.tasksOf(a.room), s, page.Last), a.may, body, page, b.view.Members(a.room).Sorted, v1alpha1.MaxBodyCharacters})
 	return nil
 }
 
@@ -353,16 +353,5 @@ func (b *Board) liveRoom(w http.ResponseWriter, r *http.Request, p *person) erro
 		s, err := b.roomSnapshot(now)
 		return s, now, err
 	}
-	return b.live(w, r, p, stream{topics: topics, look: look, room: a.room, log: true})
-}
-
-// lastTask gives the resourceVersion of the task of a room that was written last, empty when there is none.
-func (b *Board) lastTask(room *v1alpha1.Room) string {
-	last := ""
-	for _, task := range b.view.Tasks(room) {
-		if v := task.ResourceVersion; len(v) > len(last) || (len(v) == len(last) && v > last) {
-			last = v
-		}
-	}
-	return last
+	return b.live(w, r, p, stream{topics: topics, look: look, shows: b.tasksOf(a.room), log: a.room})
 }

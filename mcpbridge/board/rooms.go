@@ -109,16 +109,17 @@ type simple struct {
 	Body template.HTML
 }
 
-// showSimple serves a page that shows a snapshot and is kept live under a path.
-func (b *Board) showSimple(w http.ResponseWriter, r *http.Request, p *person, title, live string, s *snapshot, room *v1alpha1.Room) error {
+// showSimple serves a page that shows a snapshot and is kept live under a path and a query.
+func (b *Board) showSimple(w http.ResponseWriter, r *http.Request, p *person, title, live, query string, s *snapshot, shows *written) error {
 	body, err := s.body()
 	if err != nil {
 		return err
 	}
-	at := b.cursorOf(room, s, 0)
-	b.renderPage(w, r, p, http.StatusOK, "simple", title, simple{
-		Live: live + "?at=" + at.String(), Body: body,
-	})
+	live += "?at=" + cursorOf(shows, s, 0).String()
+	if query != "" {
+		live += "&" + query
+	}
+	b.renderPage(w, r, p, http.StatusOK, "simple", title, simple{Live: live, Body: body})
 	return nil
 }
 
@@ -128,7 +129,7 @@ func (b *Board) showRooms(w http.ResponseWriter, r *http.Request, p *person) err
 	if err != nil {
 		return err
 	}
-	return b.showSimple(w, r, p, "Rooms", "/live", s, nil)
+	return b.showSimple(w, r, p, "Rooms", "/live", "", s, nil)
 }
 
 func (b *Board) liveRooms(w http.ResponseWriter, r *http.Request, p *person) error {

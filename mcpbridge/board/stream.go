@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
 	"github.com/agentrooms/agentrooms/internal/problem"
 	"github.com/agentrooms/agentrooms/mcpbridge/view"
@@ -24,16 +26,17 @@ const (
 	maxMisses = 3
 )
 
-// cursor says what a page shows: the digest of its snapshot, the last message, and the last write to a task that it has seen.
+// cursor says what a page shows: the digest of its snapshot, the last message, and the last write that it has seen to a task, or
+// to a file on the pages of files.
 // It goes with each event, and comes back when the page connects anew, to whichever replica.
 type cursor struct {
 	Digest string
 	Seq    int64
-	Task   string
+	Write  string
 }
 
 // String writes the cursor as it goes into URLs and event ids.
-func (c cursor) String() string { return fmt.Sprintf("%s.%d.%s", c.Digest, c.Seq, c.Task) }
+func (c cursor) String() string { return fmt.Sprintf("%s.%d.%s", c.Digest, c.Seq, c.Write) }
 
 // parseCursor reads a cursor. What is none stands for a page that shows nothing.
 func parseCursor(s string) cursor {
@@ -45,13 +48,40 @@ func parseCursor(s string) cursor {
 	if _, bad := strconv.ParseUint("0"+parts[2], 10, 64); err != nil || seq < 0 || bad != nil {
 		return cursor{}
 	}
-	return cursor{Digest: parts[0], Seq: seq, Task: parts[2]}
+	return cursor{Digest: parts[0], Seq: seq, Write: parts[2]}
 }
 
-func (b *Board) cursorOf(room *v1alpha1.Room, s *snapshot, seq int64) cursor {
+// written is what a page shows the writes to: a kind, and the last write that this replica has seen. Nil stands for nothing.
+type written struct {
+	kind client.Object
+	last func() string
+}
+
+// tasksOf stands for the tasks of a room.
+func (b *Board) tasksOf(room *v1alpha1.Room) *written {
+	return &written{&v1alpha1.Task{}, func() string { return lastWrite(b.view.Tasks(room)) }}
+}
+
+// filesOf stands for the files of a room.
+func (b *Board) filesOf(room *v1alpha1.Room) *written {
+	return &written{&v1alpha1.File{}, func() string { return lastWrite(b.view.Files(room)) }}
+}
+
+// lastWrite gives the resourceVersion of the object that was written last, empty when there is none.
+func lastWrite[T client.Object](list []T) string {
+	last := ""
+	for _, object := range list {
+		if v := object.GetResourceVersion(); len(v) > len(last) || (len(v) == len(last) && v > last) {
+			last = v
+		}
+	}
+	return last
+}
+
+func cursorOf(shows *written, s *snapshot, seq int64) cursor {
 	c := cursor{Digest: s.digest(), Seq: seq}
-	if room != nil {
-		c.Task = b.lastTask(room)
+	if shows != nil {
+		c.Write = shows.last()
 	}
 	return c
 }
@@ -62,9 +92,10 @@ type stream struct {
 	topics []string
 	// look gives what the page shows now, and the access to its room, if it is of one.
 	look func(ctx context.Context) (*snapshot, *access, error)
-	// room whose tasks, and with log whose messages, the page shows. Nil for a page of no room.
-	room *v1alpha1.Room
-	log  bool
+	// shows is what the page shows the writes to, nil for a page of no room.
+	shows *written
+	// log is the room whose messages the page shows, nil for none.
+	log *v1alpha1.Room
 }
 
 // live serves a stream of what changes on a page.
@@ -147,12 +178,12 @@ func (f *follower) run(ctx context.Context) string {
 
 // catchUp waits until this replica has seen what the page has: else it would show it the past.
 func (f *follower) catchUp(ctx context.Context) {
-	if f.room == nil {
+	if f.shows == nil {
 		return
 	}
 	v := f.board.view
 	behind := func() bool {
-		return (f.at.Task != "" && !v.Reached(&v1alpha1.Task{}, f.at.Task)) || (f.log && v.Log(f.room).LastSeq() < f.at.Seq)
+		return (f.at.Write != "" && !v.Reached(f.shows.kind, f.at.Write)) || (f.log != nil && v.Log(f.log).LastSeq() < f.at.Seq)
 	}
 	if !behind() {
 		return
@@ -182,7 +213,7 @@ func (f *follower) update(ctx context.Context) (reason string, going bool) {
 		}
 	}
 	seq := f.at.Seq
-	if f.log {
+	if f.log != nil {
 		messages, last, err := f.board.follow(a, seq)
 		if err != nil {
 			return f.judge(err)
@@ -190,7 +221,7 @@ func (f *follower) update(ctx context.Context) (reason string, going bool) {
 		html, seq = html+messages, last
 	}
 	first := f.shown == nil
-	f.shown, f.at = now, f.board.cursorOf(f.room, now, seq)
+	f.shown, f.at = now, cursorOf(f.shows, now, seq)
 	if html == "" && !first {
 		return "", true
 	}

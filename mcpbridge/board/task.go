@@ -209,7 +209,7 @@ func (b *Board) showTask(w http.ResponseWriter, r *http.Request, p *person) erro
 	if err != nil {
 		return err
 	}
-	return b.showSimple(w, r, p, task.Spec.Title, "/tasks/"+ids.ID(task)+"/live", s, a.room)
+	return b.showSimple(w, r, p, task.Spec.Title, "/tasks/"+ids.ID(task)+"/live", "", s, b.tasksOf(a.room))
 }
 
 func (b *Board) liveTask(w http.ResponseWriter, r *http.Request, p *person) error {
@@ -219,7 +219,7 @@ func (b *Board) liveTask(w http.ResponseWriter, r *http.Request, p *person) erro
 	}
 	id := ids.ID(task)
 	return b.live(w, r, p, stream{
-		room: a.room,
+		shows: b.tasksOf(a.room),
 		topics: []string{
 			view.RoomsTopic, view.MembersTopic, view.BoardTopic(a.id), view.LeasesTopic(a.id), view.ConsentsTopic,
 		},

@@ -48,3 +48,19 @@ func plain(s string) string {
 	}
 	return b.String()
 }
+
+// readableSize says how much a number of bytes is.
+func readableSize(n int64) string {
+	const step = 1024
+	if n < step {
+		return fmt.Sprintf("%d B", n)
+	}
+	size, unit := float64(n)/step, 0
+	for size >= step && unit < 3 {
+		size, unit = size/step, unit+1
+	}
+	if size < 10 {
+		return fmt.Sprintf("%.1f %ciB", size, "KMGT"[unit])
+	}
+	return fmt.Sprintf("%.0f %ciB", size, "KMGT"[unit])
+}

@@ -40,13 +40,17 @@ func TestPeopleAtTheBoard(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), runTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", "--test-concurrency=1", "board.test.mjs")
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", "--test-concurrency=1",
+		"files.test.mjs", "admin.test.mjs", "board.test.mjs")
 	cmd.Env = append(os.Environ(), "ROOMS_SCENE="+string(line))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("node --test: %v\n%s", err, out)
 	}
 	t.Logf("%s", out)
+	if dir := os.Getenv("BOARD_PICTURES"); dir != "" {
+		shrinkPictures(t, dir)
+	}
 }
 
 // needsModules skips the test where `npm ci` was not run, which only a person at work may leave out.
@@ -72,7 +76,9 @@ func needsBrowser(t *testing.T) string {
 	if apt, err := exec.LookPath("apt-get"); err == nil && os.Geteuid() == 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), installTimeout)
 		defer cancel()
-		script := apt + " update -qq && " + apt + " install -y -qq --no-install-recommends chromium fonts-dejavu-core fonts-noto-color-emoji"
+		patient := apt + " -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 "
+		script := patient + "update && " + patient +
+			"install -y --no-install-recommends chromium fonts-dejavu-core fonts-noto-color-emoji"
 		cmd := exec.CommandContext(ctx, "sh", "-c", script)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		if out, err := cmd.CombinedOutput(); err != nil {

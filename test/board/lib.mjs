@@ -16,7 +16,10 @@ export const expected = [] // patterns of complaints that a test provokes
 export async function start () {
   browser = await chromium.launch({
     executablePath: scene.browser,
-    args: ['--no-sandbox', '--host-resolver-rules=MAP page* 127.0.0.1', '--disable-dev-shm-usage']
+    args: [
+      '--no-sandbox', '--host-resolver-rules=MAP page* 127.0.0.1', '--disable-dev-shm-usage',
+      '--disable-site-isolation-trials', '--renderer-process-limit=6' // fifty pages of fifty hosts are not fifty processes
+    ]
   })
 }
 
@@ -119,8 +122,8 @@ export async function picture (page, name) {
   const dir = process.env.BOARD_PICTURES
   if (!dir) return
   mkdirSync(dir, { recursive: true })
-  await page.locator('.toast').waitFor({ state: 'detached', timeout: 20000 }).catch(() => {}) // none, or several that go soon
-  if (page.viewportSize().width > 1000) await page.setViewportSize({ width: 1120, height: 620 })
+  await until('the notices to go', async () => (await page.locator('.toast').count()) === 0, 20000)
+  if (page.viewportSize().width > 1000) await page.setViewportSize({ width: 1280, height: 720 })
   await page.screenshot({ path: `${dir}/${name}.png`, animations: 'disabled' })
 }
 
@@ -155,6 +158,15 @@ export async function balancer () {
     }
   }
 }
+
+// noteWhen has a page note when a text came into it, by the page's own watch: asking fifty pages takes a while.
+export const noteWhen = (page, text) => page.evaluate((text) => {
+  const seen = () => document.getElementById('page').textContent.includes(text) || document.getElementById('log').textContent.includes(text)
+  window.noted = 0
+  const look = () => { if (!window.noted && seen()) window.noted = Date.now() }
+  new MutationObserver(look).observe(document.getElementById('live'), { childList: true, subtree: true })
+}, text)
+export const noted = (page) => page.evaluate(() => window.noted)
 
 export const seqs = (page) => page.locator('#log .msg').evaluateAll((all) => all.map((m) => Number(m.id.slice(2))))
 

@@ -51,13 +51,15 @@ func prepare(t *testing.T, plane *harness.Plane) *scene {
 		harness.Admin("asker"), harness.Member("helper"), harness.Member("second"), harness.Person(admin, v1alpha1.RoleAdmin),
 	}
 	s := &scene{Namespace: w.Namespace, Rooms: map[string]string{}, Tokens: w.Tokens, Plates: w.Plates, People: map[string]string{}}
-	for _, name := range []string{"work", "hostile", "watched", "large"} {
+	for _, name := range []string{"work", "hostile", "watched", "large", "files", "attic"} {
 		s.Rooms[name] = w.Room(name, func(spec *v1alpha1.RoomSpec) {
 			spec.DisplayName = strings.ToUpper(name[:1]) + name[1:] + " room"
 			spec.Description = "Where the launch is planned and done."
 		}, members...)
 	}
-	s.People["reader"] = person(w, "reader", "view", "agentrooms-message-viewer")
+	s.People["reader"] = person(w, "reader", "view", "agentrooms-message-viewer", "agentrooms-file-reader")
+	s.People["lister"] = person(w, "lister", "view")
+	s.People["boss"] = person(w, "boss", "admin", "agentrooms-message-sender")
 	s.People["stranger"] = person(w, "stranger")
 	escapes := batchOf(roomNamed(t, w, "hostile"), 1, 1, 1, metav1.NewMicroTime(time.Now()))
 	escapes.Spec.Messages[0].Body = "\x1b[31mred\x1b[0m \x07 <b>bold</b>"

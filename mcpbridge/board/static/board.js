@@ -93,6 +93,7 @@
   if (log) {
     log.scrollTop = log.scrollHeight
     log.addEventListener('scroll', function () { pinned = !detached && atEnd() }, { passive: true })
+    window.addEventListener('resize', function () { if (pinned) log.scrollTop = log.scrollHeight }) // a phone's keyboard too
     new MutationObserver(logChanged).observe(log, { childList: true })
     newer.addEventListener('click', function () {
       detached = false
@@ -120,8 +121,12 @@
   let hiding = 0
 
   if (live) {
-    const base = live.getAttribute('sse-connect').split('?')[0]
-    const aim = (at) => { cursor = at; live.setAttribute('sse-connect', base + '?at=' + encodeURIComponent(at)) }
+    const aim = function (at) {
+      const address = new URL(live.getAttribute('sse-connect'), location.href)
+      address.searchParams.set('at', at)
+      cursor = at
+      live.setAttribute('sse-connect', address.pathname + address.search)
+    }
     // Only one stream is ever open, whoever opens it.
     htmx.createEventSource = function (url) {
       if (source) source.close()
@@ -144,6 +149,12 @@
       live.dataset.open = String(Number(live.dataset.open || 0) + 1)
     })
     document.body.addEventListener('htmx:sseError', function () {
+      // A refusal, as by a replica that is starting or a proxy that has none, ends a stream for good: ask again soon, not all at once.
+      if (source && source.readyState === EventSource.CLOSED && !hiding) {
+        setTimeout(function () {
+          if (source.readyState === EventSource.CLOSED && !hiding) connect(cursor)
+        }, 300 + Math.random() * 700)
+      }
       if (!trouble && !hiding) trouble = setTimeout(function () { offline.hidden = false }, 2500)
     })
     document.body.addEventListener('htmx:sseClose', function (e) {

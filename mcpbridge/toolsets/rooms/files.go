@@ -56,10 +56,7 @@ func (t *Toolset) fileAt(a *access, path string) (*v1alpha1.File, error) {
 }
 
 // ofRoom says whether a File belongs to the room, and not to one that had its name before.
-func (t *Toolset) ofRoom(a *access, f *v1alpha1.File) bool {
-	return f.Namespace == a.room.Namespace && f.Spec.RoomRef.Name == a.room.Name &&
-		slices.ContainsFunc(f.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == a.room.UID })
-}
+func (t *Toolset) ofRoom(a *access, f *v1alpha1.File) bool { return files.OfRoom(f, a.room) }
 
 // maxFileAttempts at a compare-and-swap: more than elsewhere, since all who write a path at once are to get a version.
 const maxFileAttempts = 32
