@@ -134,7 +134,7 @@ func TestNothingIsDeletedThatWasNotWritten(t *testing.T) {
 	s := newStage(t)
 	task := s.task("first", 0, true)
 	before := 0
-	changing := interceptor.NewClient(s.env.Client.(client.WithWatch), interceptor.Funcs{
+	changing := interceptor.NewClient(s.env.Client, interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			if before++; before == 1 {
 				changed := task.DeepCopy()

@@ -42,7 +42,8 @@ func (r *Reconciler) collect(ctx context.Context, room *v1alpha1.Room) (time.Dur
 			}
 			continue
 		}
-		if err := r.Client.Delete(ctx, inbox, client.Preconditions{UID: &inbox.UID}); client.IgnoreNotFound(err) != nil {
+		err := r.Client.Delete(ctx, inbox, client.Preconditions{UID: &inbox.UID})
+		if err := client.IgnoreNotFound(err); err != nil {
 			return 0, fmt.Errorf("deleting inbox %s: %w", inbox.Name, err)
 		}
 	}

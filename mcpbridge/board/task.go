@@ -100,7 +100,7 @@ func (b *Board) taskView(a *access, task *v1alpha1.Task) *taskView {
 		ID: ids.ID(task), RoomID: a.id, Room: a.room.Spec.DisplayName, Namespace: task.Namespace, Name: task.Name,
 		Title: spec.Title, Detail: spec.Detail, Done: spec.DefinitionOfDone, Type: spec.Type, State: string(status.State),
 		Reason: status.Reason, Priority: spec.Priority, Order: spec.Order, Archived: spec.Archived,
-		Assignee: spec.Assignee, AssigneePlate: plate, Creator: b.whoName(spec.Creator), Created: task.CreationTimestamp.Time,
+		Assignee: spec.Assignee, AssigneePlate: plate, Creator: b.whoName(spec.Creator), Created: ids.Created(task).Time,
 		Epoch: status.Epoch, May: a.may, Ended: tasks.Terminal(status.State), Held: status.Claim != nil,
 		Blocked: status.State == v1alpha1.TaskBlocked, Terms: consent.Terms(spec),
 	}
