@@ -233,7 +233,8 @@ func (h *house) expectIdle() {
 // stream lists by watch.
 var seldom = []string{
 	"get agentrooms.dev tasks", "get agentrooms.dev messagebatches", "get agentrooms.dev rooms", "get agentrooms.dev inboxes",
-	"delete agentrooms.dev messagebatches", "update agentrooms.dev inboxes/status", "get coordination.k8s.io leases",
+	"delete agentrooms.dev messagebatches", "delete agentrooms.dev tasks", "delete agentrooms.dev inboxes",
+	"get agentrooms.dev files", "update agentrooms.dev files", "delete agentrooms.dev files", "update agentrooms.dev inboxes/status", "get coordination.k8s.io leases",
 	"update agentrooms.dev rooms/finalizers", "update agentrooms.dev tasks/finalizers", "patch events.k8s.io events",
 }
 
