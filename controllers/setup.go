@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"gocloud.dev/blob"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,6 +23,7 @@ import (
 	"github.com/agentrooms/agentrooms/controllers/retention"
 	"github.com/agentrooms/agentrooms/controllers/room"
 	"github.com/agentrooms/agentrooms/controllers/task"
+	"github.com/agentrooms/agentrooms/internal/archive"
 	"github.com/agentrooms/agentrooms/internal/blobs"
 )
 
@@ -39,7 +39,7 @@ type Options struct {
 	// Logs are what the controllers see of the logs of rooms. They are made here when nil.
 	Logs *logs.Logs
 	// Bucket takes old messages. Without one all messages stay in the cluster.
-	Bucket *blob.Bucket
+	Bucket archive.Bucket
 	// ArchiveGrace is how long message batches stay in the cluster after their messages have moved to the bucket. Zero stands
 	// for roomlog.Grace; less is for tests.
 	ArchiveGrace time.Duration

@@ -9,11 +9,13 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/agentrooms/agentrooms/internal/terminal"
 )
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintln(os.Stderr, "error:", terminal.Text(err.Error()))
 		os.Exit(1)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"gocloud.dev/blob"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -44,7 +43,7 @@ type Reconciler struct {
 	// Live reads from the API server: what is written is the task as it stands there.
 	Live client.Reader
 	// Bucket takes the tasks.
-	Bucket *blob.Bucket
+	Bucket archive.Bucket
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Every is how often a busy room is looked at. Zero stands for pace.Every.
@@ -101,8 +100,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.pacer.Forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !room.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil
+	if !room.DeletionTimestamp.IsZero() || ids.Restoring(room) {
+		return ctrl.Result{}, nil // one that is being restored is looked at again when it is opened
 	}
 	r.pacer.Mark(req.NamespacedName)
 	list, err := r.tasks(ctx, client.InNamespace(room.Namespace), client.MatchingFields{index.Room: room.Name})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"gocloud.dev/blob"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,7 +41,7 @@ type Reconciler struct {
 	// Logs say where the logs of rooms begin and end.
 	Logs *logs.Logs
 	// Bucket takes the segments.
-	Bucket *blob.Bucket
+	Bucket archive.Bucket
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Every is how often a busy room is looked at. Zero stands for pace.Every.

@@ -138,8 +138,11 @@ func (r *Reconciler) chain(ctx context.Context, o client.Object) []reconcile.Req
 	return requests
 }
 
+// tasksOfRoom are the tasks of a room that have not ended, and those that nobody has dealt with: ended ones of a room that has
+// just been restored.
 func (r *Reconciler) tasksOfRoom(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.list(ctx, open, client.InNamespace(o.GetNamespace()), client.MatchingFields{index.Room: o.GetName()})
+	waiting := func(t *v1alpha1.Task) bool { return open(t) || t.Status.ObservedGeneration < t.Generation }
+	return r.list(ctx, waiting, client.InNamespace(o.GetNamespace()), client.MatchingFields{index.Room: o.GetName()})
 }
 
 // tasksOfConsent are the assigned tasks of the room that have not ended. Whose they are is seen when they are dealt with.

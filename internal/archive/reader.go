@@ -9,7 +9,6 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/prometheus/client_golang/prometheus"
-	"gocloud.dev/blob"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,7 +31,7 @@ const (
 // Options of a Reader.
 type Options struct {
 	// Bucket holds the segments. Without one nothing can be read.
-	Bucket *blob.Bucket
+	Bucket Bucket
 	// CacheBytes bounds the memory for segments that were read: 32 MiB when zero. A segment that is larger is read each time.
 	CacheBytes int64
 	// Registry for metrics. They are not registered anywhere when nil.
@@ -51,7 +50,7 @@ func (p place) String() string { return fmt.Sprintf("%s/%d", p.room, p.first) }
 
 // Reader reads segments, and keeps those it read last as far as its memory goes. It is safe for concurrent use.
 type Reader struct {
-	bucket *blob.Bucket
+	bucket Bucket
 	limit  int64
 	clock  clock.PassiveClock
 	reads  *prometheus.CounterVec

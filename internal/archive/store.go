@@ -18,7 +18,7 @@ var ErrDiffers = errors.New("another segment stands in its place")
 // Write puts a segment into the blob store, reads it back and verifies it. It gives the bytes that it has there. One that
 // stands there already is taken when it is the same, replaced when it is damaged, and else kept: then the error is
 // ErrDiffers, as nobody may write over what may be the only copy.
-func Write(ctx context.Context, bucket *blob.Bucket, s *Segment) (int64, error) {
+func Write(ctx context.Context, bucket Bucket, s *Segment) (int64, error) {
 	packed, err := Encode(s)
 	if err != nil {
 		return 0, err
@@ -51,7 +51,7 @@ func Write(ctx context.Context, bucket *blob.Bucket, s *Segment) (int64, error) 
 	return int64(len(there)), nil
 }
 
-func put(ctx context.Context, bucket *blob.Bucket, key string, packed []byte, fresh bool) error {
+func put(ctx context.Context, bucket Bucket, key string, packed []byte, fresh bool) error {
 	return bucket.WriteAll(ctx, key, packed, &blob.WriterOptions{ //nolint:wrapcheck // the caller judges the store's own error
 		ContentType: "application/gzip", IfNotExist: fresh, DisableContentTypeDetection: true,
 	})
@@ -73,7 +73,7 @@ func equal(there, wanted []byte, s *Segment) (bool, error) {
 }
 
 // read gives a blob as it is, if it is not too long.
-func read(ctx context.Context, bucket *blob.Bucket, key string) ([]byte, error) {
+func read(ctx context.Context, bucket Bucket, key string) ([]byte, error) {
 	r, err := bucket.NewReader(ctx, key, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", key, err)
@@ -90,7 +90,7 @@ func read(ctx context.Context, bucket *blob.Bucket, key string) ([]byte, error) 
 }
 
 // Read gives the segment that begins with a seq.
-func Read(ctx context.Context, bucket *blob.Bucket, room types.UID, first int64) (*Segment, error) {
+func Read(ctx context.Context, bucket Bucket, room types.UID, first int64) (*Segment, error) {
 	key := Key(room, first)
 	packed, err := read(ctx, bucket, key)
 	if err != nil {

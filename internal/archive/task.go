@@ -34,7 +34,7 @@ const taskSuffix = ".json.gz"
 
 // WriteTask puts an archived task into the blob store, and reads it back and verifies it: what is left when it returns is
 // the task as it is given or one that is newer. What stands there older, from a try that did not end, or damaged is replaced.
-func WriteTask(ctx context.Context, bucket *blob.Bucket, room types.UID, id string, task *v1alpha1.Task) error {
+func WriteTask(ctx context.Context, bucket Bucket, room types.UID, id string, task *v1alpha1.Task) error {
 	packed, err := encodeTask(task)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func WriteTask(ctx context.Context, bucket *blob.Bucket, room types.UID, id stri
 }
 
 // ReadTask gives an archived task. The error is ErrNoTask when there is none and ErrCorrupt when it cannot be read.
-func ReadTask(ctx context.Context, bucket *blob.Bucket, room types.UID, id string) (*v1alpha1.Task, error) {
+func ReadTask(ctx context.Context, bucket Bucket, room types.UID, id string) (*v1alpha1.Task, error) {
 	key := TaskKey(room, id)
 	packed, err := read(ctx, bucket, key)
 	if gcerrors.Code(err) == gcerrors.NotFound {
@@ -78,12 +78,12 @@ func ReadTask(ctx context.Context, bucket *blob.Bucket, room types.UID, id strin
 }
 
 // EachTask visits the archived tasks of a room in the order of their ids.
-func EachTask(ctx context.Context, bucket *blob.Bucket, room types.UID, visit func(id string, task *v1alpha1.Task) error) error {
+func EachTask(ctx context.Context, bucket Bucket, room types.UID, visit func(id string, task *v1alpha1.Task) error) error {
 	found := bucket.List(&blob.ListOptions{Prefix: TaskPrefix(room)})
 	for {
 		o, err := found.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			return nil
+			return ready(bucket)
 		}
 		if err != nil {
 			return fmt.Errorf("listing the archived tasks: %w", err)

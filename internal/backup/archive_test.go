@@ -24,6 +24,9 @@ func sample(t *testing.T) []byte {
 	}
 	room := &v1alpha1.Room{TypeMeta: kind("Room")}
 	room.Name = "lab"
+	if err := w.object(roomEntry, room); err != nil {
+		t.Fatal(err)
+	}
 	out := &lines{to: w, dir: messagesDir}
 	for seq := int64(1); seq <= 1001; seq++ {
 		if err := out.add(message{Seq: seq, Message: v1alpha1.Message{Body: "hello"}}); err != nil {
@@ -31,7 +34,7 @@ func sample(t *testing.T) []byte {
 		}
 	}
 	text := "some content"
-	err = errors.Join(out.flush(), w.object(roomEntry, room), list(w, agentsEntry, []*v1alpha1.Agent{}),
+	err = errors.Join(out.flush(), list(w, agentsEntry, []*v1alpha1.Agent{}),
 		w.stream(contentDir+sum([]byte(text)), int64(len(text)), strings.NewReader(text)))
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +113,7 @@ func TestAWholeArchiveIsTaken(t *testing.T) {
 		names = append(names, e.Name)
 	}
 	want := []string{
-		formatEntry, chunkName(messagesDir, 1), chunkName(messagesDir, 2), roomEntry, agentsEntry, contentDir + sum([]byte("some content")),
+		formatEntry, roomEntry, chunkName(messagesDir, 1), chunkName(messagesDir, 2), agentsEntry, contentDir + sum([]byte("some content")),
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
@@ -142,7 +145,7 @@ func TestADamagedArchiveIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		"something else":      {[]byte("a text that is no archive"), ErrFormat, ""},
 		"a line changed":      {rewrite(t, raw, in(chunkName(messagesDir, 2), replaced("hello", "jello"))), ErrDamaged, "was changed"},
 		"a line more":         {rewrite(t, raw, in(chunkName(messagesDir, 2), func(b []byte) []byte { return append(b, b...) })), ErrDamaged, "was changed"},
-		"the room changed":    {rewrite(t, raw, in(roomEntry, replaced("lab", "lob"))), ErrDamaged, "room.json was changed"},
+		"the room changed":    {rewrite(t, raw, in(roomEntry, replaced("lab", "lob"))), ErrDamaged, `"room.json" was changed`},
 		"content changed":     {rewrite(t, raw, in(contentDir+sum([]byte("some content")), replaced("some", "same"))), ErrDamaged, "is not what its name says"},
 		"messages missing":    {without(chunkName(messagesDir, 2)), ErrDamaged, "is missing"},
 		"the index missing":   {without(indexEntry), ErrDamaged, "it has no index"},
@@ -174,5 +177,52 @@ func TestAnArchiveIsRefusedWhereverItWasCutOrHit(t *testing.T) {
 		if _, err := Verify(bytes.NewReader(hit)); err == nil {
 			t.Errorf("hit at byte %d of %d it is taken", at, len(raw))
 		}
+	}
+}
+
+// An archive can be made by anybody: it must not take the program, its memory or the terminal with it.
+func TestAHostileArchiveIsRefused(t *testing.T) {
+	made := func(entries ...string) []byte {
+		t.Helper()
+		var b bytes.Buffer
+		w, err := newWriter(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(entries); i += 2 {
+			if err := w.bytes(entries[i], []byte(entries[i+1])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.index.Room = "lab"
+		if _, err := w.close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	const room = `{"metadata":{"name":"lab"}}`
+	text := "some content"
+	for name, c := range map[string]struct {
+		raw  []byte
+		says string
+	}{
+		"content before the room":   {made(contentDir+sum([]byte(text)), text, roomEntry, room), "second entry must be room.json"},
+		"messages before the room":  {made(chunkName(messagesDir, 1), "{}", roomEntry, room), "second entry must be room.json"},
+		"the room twice":            {made(roomEntry, room, roomEntry, room), `"room.json" twice`},
+		"lines of nothing":          {made(roomEntry, room, chunkName(tasksDir, 1), strings.Repeat("{}\n", chunkLines+1)), "more than 1000 lines"},
+		"agents of nothing":         {made(roomEntry, room, agentsEntry, strings.Repeat("{}\n", maxListed+1)), "more than 100000 lines"},
+		"a task that was worked on": {made(roomEntry, room, chunkName(tasksDir, 1), `{"status":{"epoch":2000000000}}`), "epoch 2000000000"},
+		"a name for the terminal":   {made(roomEntry, room, contentDir+"\x1b]0;pwn\a", text), `\x1b]0;pwn\a" is not what its name says`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Verify(bytes.NewReader(c.raw))
+			if err == nil {
+				im := &restore{}
+				err = walk(bytes.NewReader(c.raw), im.lookedAt(agents{}, taken{}))
+			}
+			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("it gives %v, want %q", err, c.says)
+			}
+		})
 	}
 }

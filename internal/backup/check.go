@@ -24,7 +24,19 @@ func (im *restore) check(ctx context.Context, from io.ReadSeeker) error {
 	if err != nil {
 		return err
 	}
-	err = im.again(from, func(name string, size int64, r io.Reader) (err error) {
+	err = im.again(from, im.lookedAt(agents, names))
+	if err != nil {
+		return err
+	}
+	if im.wanted == nil || im.wanted.Name != im.index.Room || im.wanted.Annotations[v1alpha1.IDAnnotation] != im.index.ID {
+		return fmt.Errorf("%w: its room is not the one of its index", ErrDamaged)
+	}
+	return im.vacant(ctx)
+}
+
+// lookedAt holds the entries of an archive against what the cluster has.
+func (im *restore) lookedAt(agents agents, names taken) func(string, int64, io.Reader) error {
+	return func(name string, size int64, r io.Reader) (err error) {
 		switch {
 		case name == roomEntry:
 			im.wanted, err = decode[v1alpha1.Room](name, size, r)
@@ -33,17 +45,15 @@ func (im *restore) check(ctx context.Context, from io.ReadSeeker) error {
 		case name == consentsEntry:
 			return checkLines(name, size, r, func(c *v1alpha1.Consent) error { return names.free("Consent", c) })
 		case strings.HasPrefix(name, tasksDir):
-			return checkLines(name, size, r, func(t *v1alpha1.Task) error { return names.free("Task", t) })
+			return checkLines(name, size, r, func(t *v1alpha1.Task) error {
+				if err := plausible(&t.Status); err != nil {
+					return err
+				}
+				return names.free("Task", t)
+			})
 		}
 		return err
-	})
-	if err != nil {
-		return err
 	}
-	if im.wanted == nil || im.wanted.Name != im.index.Room || im.wanted.Annotations[v1alpha1.IDAnnotation] != im.index.ID {
-		return fmt.Errorf("%w: its room is not the one of its index", ErrDamaged)
-	}
-	return im.vacant(ctx)
 }
 
 func checkLines[T any](name string, size int64, r io.Reader, check func(*T) error) error {

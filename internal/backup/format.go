@@ -29,6 +29,12 @@ const (
 
 	// maxEntry bounds the entries that are read as a whole, all but contents: twice what 1,000 messages may have.
 	maxEntry = 64 << 20
+	// maxEntries bounds how many there are: a million contents, say.
+	maxEntries = 1 << 20
+	// maxListed bounds the lines of an entry that is alone in its kind.
+	maxListed = 100_000
+	// maxEpoch bounds the epoch of a task: an import writes a task as often as that.
+	maxEpoch = 100_000
 )
 
 // ErrDamaged says that an archive is not what was written: it was cut off, or changed.

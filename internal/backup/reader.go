@@ -11,6 +11,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Verify reads an archive to its end and gives its index, when all of it is as it was written. Errors are ErrFormat for what is
@@ -30,6 +33,9 @@ func Verify(r io.Reader) (*Index, error) {
 			index, err = decodeIndex(raw)
 			return err
 		}
+		if len(found) == maxEntries {
+			return fmt.Errorf("%w: it has more than %d entries", ErrDamaged, maxEntries)
+		}
 		e, err := measure(name, size, r)
 		found = append(found, e)
 		return err
@@ -42,14 +48,29 @@ func Verify(r io.Reader) (*Index, error) {
 	case !slices.Equal(found, index.Entries):
 		return nil, fmt.Errorf("%w: %s", ErrDamaged, differ(found, index.Entries))
 	}
-	return index, nil
+	return index, ordered(found)
+}
+
+// ordered refuses an archive that does not begin with what everything else belongs to, or has an entry twice.
+func ordered(entries []entry) error {
+	if len(entries) < 2 || entries[0].Name != formatEntry || entries[1].Name != roomEntry {
+		return fmt.Errorf("%w: its second entry must be %s", ErrDamaged, roomEntry)
+	}
+	names := sets.New[string]()
+	for _, e := range entries {
+		if names.Has(e.Name) {
+			return fmt.Errorf("%w: it has %q twice", ErrDamaged, e.Name)
+		}
+		names.Insert(e.Name)
+	}
+	return nil
 }
 
 // measure reads an entry and gives what the index should say of it.
 func measure(name string, size int64, r io.Reader) (entry, error) {
 	hash, isContent := contentHash(name)
 	if !isContent && size > maxEntry {
-		return entry{}, fmt.Errorf("%w: %s has %d bytes", ErrDamaged, name, size)
+		return entry{}, fmt.Errorf("%w: %q has %d bytes", ErrDamaged, name, size)
 	}
 	h := sha256.New()
 	if _, err := io.Copy(h, r); err != nil {
@@ -57,7 +78,7 @@ func measure(name string, size int64, r io.Reader) (entry, error) {
 	}
 	e := entry{Name: name, Size: size, SHA256: hexOf(h)}
 	if isContent && e.SHA256 != hash {
-		return entry{}, fmt.Errorf("%w: %s is not what its name says", ErrDamaged, name)
+		return entry{}, fmt.Errorf("%w: %q is not what its name says", ErrDamaged, name)
 	}
 	return e, nil
 }
@@ -66,13 +87,13 @@ func measure(name string, size int64, r io.Reader) (entry, error) {
 func differ(found, want []entry) string {
 	for i := range want {
 		if i >= len(found) || found[i].Name != want[i].Name {
-			return want[i].Name + " is missing"
+			return fmt.Sprintf("%q is missing", want[i].Name)
 		}
 		if found[i] != want[i] {
-			return want[i].Name + " was changed"
+			return fmt.Sprintf("%q was changed", want[i].Name)
 		}
 	}
-	return found[len(want)].Name + " is not in its index"
+	return fmt.Sprintf("%q is not in its index", found[len(want)].Name)
 }
 
 // walk visits the entries of an archive but the first, which it checks. visit need not read an entry to its end.
@@ -92,7 +113,7 @@ func walk(r io.Reader, visit func(name string, size int64, r io.Reader) error) e
 		case err != nil:
 			return broken(err)
 		case h.Typeflag != tar.TypeReg:
-			return fmt.Errorf("%w: %s is no file", ErrDamaged, h.Name)
+			return fmt.Errorf("%w: %q is no file", ErrDamaged, h.Name)
 		}
 		var body io.Reader = t
 		if first {
@@ -122,7 +143,7 @@ func begins(size int64, r io.Reader) (io.Reader, error) {
 // whole reads an entry that is not too long for that.
 func whole(name string, size int64, r io.Reader) ([]byte, error) {
 	if size > maxEntry {
-		return nil, fmt.Errorf("%w: %s has %d bytes", ErrDamaged, name, size)
+		return nil, fmt.Errorf("%w: %q has %d bytes", ErrDamaged, name, size)
 	}
 	raw, err := io.ReadAll(r)
 	if err != nil {
@@ -139,7 +160,7 @@ func decode[T any](name string, size int64, r io.Reader) (*T, error) {
 	}
 	v := new(T)
 	if err := json.Unmarshal(raw, v); err != nil {
-		return nil, fmt.Errorf("%w: reading %s: %w", ErrDamaged, name, err)
+		return nil, fmt.Errorf("%w: reading %q: %w", ErrDamaged, name, err)
 	}
 	return v, nil
 }
@@ -150,11 +171,18 @@ func decodeLines[T any](name string, size int64, r io.Reader) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
+	limit := chunkLines
+	if !strings.Contains(name, "/") {
+		limit = maxListed
+	}
 	var items []T
 	for line := range bytes.Lines(raw) {
+		if len(items) == limit {
+			return nil, fmt.Errorf("%w: %q has more than %d lines", ErrDamaged, name, limit)
+		}
 		var v T
 		if err := json.Unmarshal(line, &v); err != nil {
-			return nil, fmt.Errorf("%w: reading %s: %w", ErrDamaged, name, err)
+			return nil, fmt.Errorf("%w: reading %q: %w", ErrDamaged, name, err)
 		}
 		items = append(items, v)
 	}

@@ -11,6 +11,9 @@ import (
 // have come about: the epoch rises by one with each claim and each end of one. In between nobody of the room holds the task:
 // the claims are the archive's.
 func steps(from, to *v1alpha1.TaskStatus) ([]v1alpha1.TaskStatus, error) {
+	if err := plausible(to); err != nil {
+		return nil, err
+	}
 	if (to.Claim != nil) != (to.Epoch%2 == 1) || to.Epoch < from.Epoch {
 		return nil, fmt.Errorf("%w: a task cannot have come from epoch %d to epoch %d and state %s", ErrDamaged, from.Epoch, to.Epoch, to.State)
 	}
@@ -30,6 +33,14 @@ func steps(from, to *v1alpha1.TaskStatus) ([]v1alpha1.TaskStatus, error) {
 	}
 	add(final(last, to))
 	return list, nil
+}
+
+// plausible refuses a status that takes more writes than a task can have seen.
+func plausible(s *v1alpha1.TaskStatus) error {
+	if s.Epoch < 0 || s.Epoch > maxEpoch {
+		return fmt.Errorf("%w: a task has epoch %d, and what has been claimed so often cannot be imported (%d)", ErrDamaged, s.Epoch, maxEpoch)
+	}
+	return nil
 }
 
 // between gives the next status on the way: claimed when the last is not, open when it is.

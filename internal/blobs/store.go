@@ -52,6 +52,8 @@ type Store struct {
 	grace time.Duration
 	// now is the clock.
 	now func() time.Time
+	// sweepAtOnce bounds the objects that one sweep takes up; zero means maxSweep. Tests set it.
+	sweepAtOnce int
 	// step, if set, is called before each access to the bucket that matters to the order of things. Tests use it.
 	step func(what string)
 }
@@ -94,8 +96,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Bucket gives the bucket itself, for those who keep other things in it.
-func (s *Store) Bucket() *blob.Bucket { return s.bucket }
+// Bucket gives the bucket, for those who keep other things in it under keys of their own.
+func (s *Store) Bucket() *Bucket { return &Bucket{Bucket: s.bucket, store: s} }
 
 // Put stores content and returns its sha256. The same content of a room is stored once. Whoever calls it has to write the
 // reference to it within a minute.

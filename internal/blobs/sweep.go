@@ -1,6 +1,7 @@
 package blobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -49,6 +50,7 @@ type sweep struct {
 	prefix string
 	grace  time.Duration
 	now    time.Time
+	most   int
 	stats  SweepStats
 }
 
@@ -69,7 +71,7 @@ func (s *Store) Sweep(ctx context.Context, room types.UID, referenced func(conte
 	if err := s.ready(); err != nil {
 		return SweepStats{}, s.failed("sweeping", err)
 	}
-	w := &sweep{store: s, prefix: prefix, grace: o.Grace, now: o.Now}
+	w := &sweep{store: s, prefix: prefix, grace: o.Grace, now: o.Now, most: cmp.Or(s.sweepAtOnce, maxSweep)}
 	err = w.run(ctx, referenced)
 	return w.stats, s.failed("sweeping", err)
 }
@@ -79,11 +81,12 @@ func (w *sweep) run(ctx context.Context, referenced func(context.Context) (sets.
 		return err
 	}
 	w.store.at("sweep: list")
-	content, err := w.old(ctx, contentDir, true)
+	content, err := w.old(ctx, contentDir, nil)
 	if err != nil {
 		return err
 	}
-	trash, err := w.old(ctx, trashDir, false)
+	crowded := w.stats.More
+	trash, err := w.old(ctx, trashDir, nil)
 	if err != nil || len(content)+len(trash) == 0 {
 		return err
 	}
@@ -91,6 +94,13 @@ func (w *sweep) run(ctx context.Context, referenced func(context.Context) (sets.
 	used, err := referenced(ctx)
 	if err != nil {
 		return err
+	}
+	if crowded {
+		// Most of what is old may be in use: only what is not counts. What gets a reference meanwhile is found below.
+		w.stats.Kept, w.stats.KeptBytes, w.stats.More = 0, 0, len(trash) == w.most
+		if content, err = w.old(ctx, contentDir, used); err != nil {
+			return err
+		}
 	}
 	if err := w.empty(ctx, trash, used); err != nil {
 		return err
@@ -114,8 +124,9 @@ func (w *sweep) run(ctx context.Context, referenced func(context.Context) (sets.
 	return nil
 }
 
-// old lists the objects of a folder that are older than the grace time. Objects that are not whole are deleted instead.
-func (w *sweep) old(ctx context.Context, dir string, count bool) ([]*blob.ListObject, error) {
+// old lists the objects of a folder that are older than the grace time, but those that are in use. Objects that are not whole are
+// deleted instead.
+func (w *sweep) old(ctx context.Context, dir string, used sets.Set[string]) ([]*blob.ListObject, error) {
 	var found []*blob.ListObject
 	list := w.store.bucket.List(&blob.ListOptions{Prefix: w.prefix + dir})
 	for {
@@ -128,7 +139,7 @@ func (w *sweep) old(ctx context.Context, dir string, count bool) ([]*blob.ListOb
 		}
 		name := path.Base(object.Key)
 		whole := hashPattern.MatchString(name) || trashPattern.MatchString(name)
-		if whole && count {
+		if whole && dir == contentDir {
 			w.stats.Kept++
 			w.stats.KeptBytes += object.Size
 		}
@@ -136,7 +147,10 @@ func (w *sweep) old(ctx context.Context, dir string, count bool) ([]*blob.ListOb
 			w.stats.Young++
 			continue
 		}
-		if len(found) == maxSweep {
+		if used.Has(name) {
+			continue
+		}
+		if len(found) == w.most {
 			w.stats.More = true
 			return found, nil
 		}

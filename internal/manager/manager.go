@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gocloud.dev/blob"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -48,7 +47,7 @@ type Options struct {
 	// SkipNameValidation lets a test run several managers in one process.
 	SkipNameValidation bool
 	// Bucket takes old messages. Without one all messages stay in the cluster.
-	Bucket *blob.Bucket
+	Bucket archive.Bucket
 	// Controllers are options for the controllers. Logs and Poster are made here when there are none.
 	Controllers controllers.Options
 }

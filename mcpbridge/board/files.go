@@ -30,8 +30,6 @@ type Blobs interface {
 const (
 	// maxRows is how many folders and files a page lists. Links lead to the rest.
 	maxRows = 200
-	// maxFind bounds what is looked for in paths.
-	maxFind = 512
 )
 
 // uploadView is content that is announced and not part of its file.
@@ -76,7 +74,16 @@ func readFileQuery(r *http.Request) fileQuery {
 	return q
 }
 
-func clipped(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxFind)], "") }
+// clipped bounds what a URL says of paths: to a path, and the slash behind a folder.
+func clipped(s string) string {
+	n := 0
+	for i := range s {
+		if n++; n > v1alpha1.MaxFilePath+1 {
+			return s[:i]
+		}
+	}
+	return strings.ToValidUTF8(s, "")
+}
 
 // String gives the query as it stands in a URL.
 func (q fileQuery) String() string {

@@ -50,3 +50,10 @@ func (l *lag) saw(o metav1.Object) {
 	delete(l.out, o.GetUID())
 	l.observe(l.clock.Since(w.at))
 }
+
+// forget drops an object that is gone: its last write will not come back.
+func (l *lag) forget(o metav1.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.out, o.GetUID())
+}

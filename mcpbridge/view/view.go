@@ -79,7 +79,10 @@ func New(clk clock.PassiveClock, onLag func(time.Duration)) *View {
 func (v *View) Wrote(obj any) {
 	switch o := obj.(type) {
 	case *v1alpha1.Task:
-		v.lag.wrote(o)
+		// What the watch has shown already is not waited for.
+		if known, ok := v.tasks.get(o.Namespace, o.Name); !ok || newer(o, known) {
+			v.lag.wrote(o)
+		}
 		v.tasks.put(o)
 	case *v1alpha1.Consent:
 		v.consents.put(o)
@@ -123,6 +126,7 @@ func (v *View) Gone(obj any) {
 	case *v1alpha1.Agent:
 		v.agents.remove(o)
 	case *v1alpha1.Task:
+		v.lag.forget(o)
 		v.tasks.remove(o)
 	case *v1alpha1.Consent:
 		v.consents.remove(o)

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"gocloud.dev/blob"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -213,7 +212,7 @@ func moveTask(t *testing.T, w *harness.World, id string) {
 	}
 }
 
-func bucket(t *testing.T, p *harness.Plane) *blob.Bucket {
+func bucket(t *testing.T, p *harness.Plane) archive.Bucket {
 	t.Helper()
 	store, err := blobs.Open(t.Context(), blobs.Options{URL: blobURL(p)})
 	if err != nil {

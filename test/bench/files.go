@@ -32,7 +32,7 @@ func (p *plane) bucket(ctx context.Context) (*blob.Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
-	return store.Bucket(), nil
+	return store.Bucket().Bucket, nil
 }
 
 // bareWrite puts content into the store and makes a File, without looking at anything before.

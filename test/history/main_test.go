@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/agentrooms/agentrooms/api/v1alpha1"
+	"github.com/agentrooms/agentrooms/internal/archive"
 	"github.com/agentrooms/agentrooms/internal/ids"
 	"github.com/agentrooms/agentrooms/internal/manager"
 	"github.com/agentrooms/agentrooms/internal/problem"
@@ -152,7 +153,7 @@ type bridge struct {
 }
 
 // bridge starts a replica with a bucket, of which its caches may hold a number of bytes.
-func (w *world) bridge(bucket *blob.Bucket, cache int64) *bridge {
+func (w *world) bridge(bucket archive.Bucket, cache int64) *bridge {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w.Cleanup(cancel)

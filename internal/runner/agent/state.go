@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/agentrooms/agentrooms/internal/datadir"
 	"github.com/agentrooms/agentrooms/internal/filelock"
@@ -96,10 +97,14 @@ func (s *state) result() string {
 }
 
 func (s *state) read(name string) ([]byte, error) {
-	f, err := os.Open(s.dir.Path(name))
+	// The command has this folder to itself: what it put there instead of a file may neither be waited for nor followed.
+	f, err := os.OpenFile(s.dir.Path(name), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // callers take it for nothing
 	}
 	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no file: %w", name, errors.Join(err, os.ErrInvalid))
+	}
 	return io.ReadAll(io.LimitReader(f, maxResultBytes))
 }

@@ -69,6 +69,7 @@ func (t *Toolset) changeFile(
 	key := a.room.Namespace + "/" + name
 	t.fileLocks.LockKey(key)
 	defer func() { _ = t.fileLocks.UnlockKey(key) }()
+	defer t.quota.release(a.room.UID, name)
 	var last error
 	fresh := false
 	for attempt := range maxFileAttempts {
@@ -105,6 +106,11 @@ func (t *Toolset) changeFile(
 		fresh = true
 	}
 	return nil, gaveUp("file", key, last)
+}
+
+// reserve refuses what would take the room beyond its limits, with all that is being written at the moment.
+func (t *Toolset) reserve(a *access, file string, more files.Usage) *problem.Problem {
+	return t.quota.take(a.room, file, func() files.Usage { return t.view.FileUsage(a.room) }, more)
 }
 
 func (t *Toolset) refreshFile(ctx context.Context, a *access, name string) error {
@@ -262,17 +268,29 @@ func (t *Toolset) deleteFile(ctx context.Context, c *toolset.Caller, args toolse
 	if err != nil {
 		return nil, err
 	}
-	_, err = t.changeFile(ctx, a, found.file.Name, func(current *v1alpha1.File) (*v1alpha1.File, error) {
+	var before []v1alpha1.FileUpload
+	file, err := t.changeFile(ctx, a, found.file.Name, func(current *v1alpha1.File) (*v1alpha1.File, error) {
 		if current == nil || current.UID != found.file.UID {
 			return nil, noFile(found.file.Spec.Path)
 		}
+		before = current.Spec.Uploads
 		return t.deleted(c, current, found.upload)
 	})
 	if err != nil {
 		return nil, err
 	}
+	t.dropUploads(ctx, a, before, file)
 	t.metrics.files.WithLabelValues("delete").Inc()
 	return FileDeleted{Deleted: true}, nil
+}
+
+// dropUploads deletes the bytes of uploads that a File has no more. What cannot be deleted now, or comes later, is swept.
+func (t *Toolset) dropUploads(ctx context.Context, a *access, before []v1alpha1.FileUpload, file *v1alpha1.File) {
+	for _, up := range before {
+		if _, kept := files.Upload(file, up.ID); !kept && t.blobs != nil {
+			_ = t.blobs.DropUpload(ctx, a.room.UID, up.ID)
+		}
+	}
 }
 
 // deleted gives the File without what there is to see of it. The id of an upload that is none of its versions takes that back and

@@ -108,7 +108,7 @@ func (t *Toolset) announced(a *access, current *v1alpha1.File, path string, up v
 	}
 	next := edited(a, path, current)
 	next.Spec.Uploads = append(slices.Clone(next.Spec.Uploads), up)
-	if p := files.Fits(a.room.Spec.Limits, t.view.FileUsage(a.room), files.Grows(current, next)); p != nil {
+	if p := t.reserve(a, next.Name, files.Grows(current, next)); p != nil {
 		return nil, false, p
 	}
 	return next, false, nil

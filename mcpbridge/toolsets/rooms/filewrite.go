@@ -139,7 +139,7 @@ func (t *Toolset) appended(a *access, current *v1alpha1.File, w write) (next *v1
 	}
 	next = edited(a, w.path, current)
 	v = files.Append(next, v1alpha1.FileVersion{FileContent: w.content}, a.room.Spec.Retention, t.clock.Now())
-	if p := files.Fits(a.room.Spec.Limits, t.view.FileUsage(a.room), files.Grows(current, next)); p != nil {
+	if p := t.reserve(a, next.Name, files.Grows(current, next)); p != nil {
 		return nil, v, false, p
 	}
 	return next, v, false, nil

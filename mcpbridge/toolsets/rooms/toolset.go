@@ -10,7 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
-	"gocloud.dev/blob"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -45,7 +44,7 @@ type Options struct {
 	// Visibility is how long a delivered mention is kept from other instances: 90 s when zero.
 	Visibility time.Duration
 	// Bucket holds old messages. Without one those that have moved there cannot be read.
-	Bucket *blob.Bucket
+	Bucket archive.Bucket
 	// HistoryBytes is what old messages may take of the memory: archive.DefaultCacheBytes when zero.
 	HistoryBytes int64
 }
@@ -59,6 +58,7 @@ type Toolset struct {
 	log        logr.Logger
 	committer  *roomlog.Committer
 	history    *archive.Reader
+	quota      *quota
 	metrics    *metrics
 	presence   *presence
 	taskLocks  keymutex.KeyMutex
@@ -103,7 +103,7 @@ func New(ctx context.Context, o Options) (*Toolset, error) {
 		api: api, kube: kube, clock: o.Clock, log: o.Logger, visibility: o.Visibility,
 		metrics: newMetrics(o.Registry), reads: newReadMarks(), cards: newCards(),
 		taskLocks: keymutex.NewHashed(lockStripes), boxLocks: keymutex.NewHashed(lockStripes),
-		fileLocks: keymutex.NewHashed(lockStripes), blobs: o.Blobs, contents: newContents(),
+		fileLocks: keymutex.NewHashed(lockStripes), blobs: o.Blobs, quota: newQuota(), contents: newContents(),
 	}
 	t.view = view.New(o.Clock, func(d time.Duration) { t.metrics.lag.Observe(d.Seconds()) })
 	t.history = archive.NewReader(archive.Options{
