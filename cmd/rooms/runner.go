@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,6 +102,14 @@ func (f *runnerFlags) check(command []string) error {
 		return errors.New("--backoff must be more than 0, and --max-backoff no less than it")
 	case len(f.rooms) > agent.MaxRooms:
 		return fmt.Errorf("--room may be given %d times at most", agent.MaxRooms)
+	}
+	at, err := url.Parse(f.mcp)
+	if err != nil || (at.Scheme != "http" && at.Scheme != "https") || at.Host == "" {
+		return fmt.Errorf("--mcp must be a URL like http://127.0.0.1:%d/mcp: %q", defaultPort, f.mcp)
+	}
+	if strings.Trim(at.Path, "/") == "" {
+		at.Path = "/mcp"
+		f.mcp = at.String()
 	}
 	if _, err := exec.LookPath(command[0]); err != nil {
 		return fmt.Errorf("the command cannot be run: %w", err)

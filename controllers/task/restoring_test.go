@@ -1,6 +1,7 @@
 package task
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,11 +38,25 @@ func TestTheTasksOfARoomThatIsRestoredAreLeftAlone(t *testing.T) {
 	if diff := cmp.Diff(before, s.task("old")); diff != "" || s.lease("old") != nil {
 		t.Errorf("the task was written (-before +after):\n%s", diff)
 	}
+	ended := testenv.Task(s.ns, "lab", "ended", "said")
+	s.create(ended)
+	ended.Status = v1alpha1.TaskStatus{State: v1alpha1.TaskCancelled, Reason: "no need"}
+	s.must(s.client.Status().Update(s.Context(), ended))
 	mark(func(r *v1alpha1.Room) {
 		r.Spec.Members = members
 		delete(r.Annotations, v1alpha1.RestoringAnnotation)
 	})
 	if after := s.settle("old"); after.Status.State != v1alpha1.TaskCancelled {
 		t.Errorf("in the restored room it is %s, want Cancelled", after.Status.State)
+	}
+	// The room's last change brings those that have ended here as well: nobody has dealt with them.
+	room := &v1alpha1.Room{}
+	s.must(s.env.Client.Get(s.Context(), s.key("lab"), room))
+	var again []string
+	for _, request := range s.r.tasksOfRoom(s.Context(), room) {
+		again = append(again, request.Name)
+	}
+	if !slices.Contains(again, "ended") {
+		t.Errorf("the change of the room is a reason to look at %v, want the task that has ended among them", again)
 	}
 }

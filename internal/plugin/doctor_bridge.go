@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -45,6 +46,10 @@ func (d *doctor) checkBridge(ctx context.Context) error {
 	at, err := url.Parse(d.bridge)
 	if err != nil || at.Host == "" {
 		return problem.New(problem.Validation, "--bridge is no URL: %q", d.bridge)
+	}
+	if strings.Trim(at.Path, "/") == "" {
+		at.Path = "/mcp"
+		d.bridge = at.String()
 	}
 	status, body, err := d.get(ctx, at.Scheme+"://"+at.Host+"/readyz")
 	switch {

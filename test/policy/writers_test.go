@@ -356,7 +356,7 @@ func TestAFileIsWrittenByTheSystem(t *testing.T) {
 		created  = "a File is made by writing it through the bridge"
 		deleted  = "deleting the object would lose the content at once"
 		changed  = "spec.versions and spec.uploads are written by the bridge"
-		version  = "{version: 1, sha256: '0000000000000000000000000000000000000000000000000000000000000000', size: 1, contentType: text/plain, "
+		version  = "{version: 3, sha256: '0000000000000000000000000000000000000000000000000000000000000000', size: 1, contentType: text/plain, "
 		versions = "spec: {versions: [" + version + "by: {plate: " + plate + "}, at: '2026-01-01T00:00:00.000000Z'}]}"
 	)
 	for _, tc := range []struct {

@@ -38,8 +38,8 @@ test('the server is described', () => {
   assert.ok(tools && resources);
 });
 
-test('there are 23 tools, each with schemas and annotations, in at most 20,000 bytes', () => {
-  assert.equal(cc.tools.length, 23, 'the 22 of the contract that are not about files, and wait_for_mentions');
+test('there are 30 tools, each with schemas and annotations, in at most 20,000 bytes', () => {
+  assert.equal(cc.tools.length, 30, 'the 29 of the contract, and wait_for_mentions');
   assert.deepEqual(cc.tools, dd.tools, 'every agent gets the same list');
   for (const tool of cc.tools) {
     assert.equal(tool.inputSchema.type, 'object', tool.name);
