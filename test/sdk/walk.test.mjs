@@ -327,6 +327,34 @@ test('subscriptions/listen refuses what the caller may not see', async () => {
   assert.equal(stream.refusal.error.data.error.code, 'NOT_FOUND');
 });
 
+test('a file is written, and read on the other replica', async () => {
+  const written = await cc.call('write_file', { room, path: 'notes/post.md', content: 'A post.\nWith two lines.\n' });
+  assert.equal(written.version, 1);
+  const listed = await eventually('the file to show', async () => {
+    const { files } = await dd.call('list_files', { room });
+    return files.find((one) => one.path === 'notes/post.md');
+  });
+  assert.equal(listed.file_id, written.file_id);
+  const line = await dd.call('read_file', { room, path: 'notes/post.md', range: { start_line: 2, end_line: 2 } });
+  assert.equal(line.content, 'With two lines.\n');
+  await dd.call('delete_file', { room, path: 'notes/post.md' });
+});
+
+test('bytes go up and down by URL', async () => {
+  const bytes = crypto.getRandomValues(new Uint8Array(50_000));
+  const sha256 = Buffer.from(await crypto.subtle.digest('SHA-256', bytes)).toString('hex');
+  const shared = await cc.call('share_file', {
+    room, filename: 'data.bin', content_type: 'application/octet-stream', size_bytes: bytes.length, sha256,
+  });
+  const put = await fetch(shared.upload_url, { method: shared.method, headers: shared.headers, body: bytes });
+  assert.ok(put.ok, await put.text());
+  const complete = await cc.call('complete_file_upload', { file_id: shared.file_id });
+  assert.equal(complete.status, 'available');
+  const fetched = await cc.call('fetch_file', { file_id: shared.file_id });
+  const got = await fetch(fetched.download_url, { headers: fetched.headers ?? {} });
+  assert.deepEqual(new Uint8Array(await got.arrayBuffer()), bytes);
+});
+
 test('every tool was called', () => {
   assert.deepEqual([...called].filter((name) => name !== 'no_such_tool').sort(), cc.tools.map((tool) => tool.name).sort());
 });
