@@ -103,11 +103,8 @@ func (f *runnerFlags) check(command []string) error {
 	case len(f.rooms) > agent.MaxRooms:
 		return fmt.Errorf("--room may be given %d times at most", agent.MaxRooms)
 	}
-	at, err := url.Parse(f.mcp)
-	if err != nil || (at.Scheme != "http" && at.Scheme != "https") || at.Host == "" {
-		return fmt.Errorf("--mcp must be a URL like http://127.0.0.1:%d/mcp: %q", defaultPort, f.mcp)
-	}
-	if strings.Trim(at.Path, "/") == "" {
+	// What else is wrong with the URL is said by who calls it.
+	if at, err := url.Parse(f.mcp); err == nil && at.Host != "" && strings.Trim(at.Path, "/") == "" {
 		at.Path = "/mcp"
 		f.mcp = at.String()
 	}

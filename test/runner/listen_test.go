@@ -90,15 +90,16 @@ func TestACommandThatHangsOrFailsComesAgainAndHoldsUpNobody(t *testing.T) {
 	failing := s.say(s.room, script{Fail: 3, Code: 9})
 	behind := s.say(s.room, script{})
 	elsewhere := s.say(other, script{})
-	// The timeout is what a slow machine takes to start a command, and then some.
-	p := s.listen("--timeout", "4s", "--backoff", "2s", "--max-backoff", "3s")
+	// The timeout is what a slow machine takes to start a command, and then some; a bad one comes again when the others had
+	// the time that they take there.
+	p := s.listen("--timeout", "4s", "--backoff", "16s", "--max-backoff", "16s")
 	harness.AwaitFor(t, 45*time.Second, "the wakes behind the bad ones to be handled", func() bool {
 		return len(s.journal(ended, behind)) == 1 && len(s.journal(ended, elsewhere)) == 1
 	})
 	if n := len(s.journal(ended, hung)) + len(s.journal(ended, failing)); n > 0 {
 		t.Errorf("%d of the bad ones were over before those behind them: nobody was held up", n)
 	}
-	s.awaitNonePending(90 * time.Second)
+	s.awaitNonePending(150 * time.Second)
 	s.noOverlap()
 	for id, runs := range map[string]int{hung: 2, failing: 4, behind: 1, elsewhere: 1} {
 		got := s.journal(began, id)
