@@ -34,7 +34,7 @@ const (
 	bareWrite   = "bare: blob put and File create, 1 KB"
 	ourWrite    = "write_file, 1 KB"
 	bareRead    = "bare: blob GET by signed URL, 1 KB"
-	ourRead     = "read_file, 1 KB"
+	ourRead     = "read_file, 1 KB that was read before"
 	ourRace     = "claim_task, all racing for one task"
 )
 
